@@ -15,7 +15,7 @@ from ..nn import Linear, Module, PackedLinear
 from ..nn._module import joined
 from ..nn._report import WeightsReport, compared
 from ..tflite import is_tflite
-from . import gguf, hdf5, npz, pytorch, records, safetensors
+from . import ctranslate2, gguf, hdf5, npz, pytorch, records, safetensors
 from .archive import Archive, is_archive
 from .stored import StoredArray, Weights, present
 
@@ -102,7 +102,7 @@ def read_weights(path: str | Path | bytes, key: str | None = None) -> Weights:
     """The arrays in a file (or its bytes), which are read when they are asked for, and its metadata.
 
     Formats: safetensors, GGUF (quantised tensors become float32), NumPy's .npz, files of PyTorch (state dicts, and
-    TorchScript for its weights) and of Keras (HDF5 and .keras, for their weights), records of Singe, and the index of a
+    TorchScript for its weights), of Keras (HDF5 and .keras, for their weights) and of CTranslate2, records of Singe, and the index of a
     model in several such files. path: also a URL, or hf://owner/repo/file. key: selects one of several state dicts in a
     PyTorch file. Nothing in a file is executed.
     """
@@ -138,7 +138,7 @@ def _read(data: memoryview, name: str, path: str | Path | None, key: str | None)
     if data[:1] == b"{":
         return _without_key(_read_shards(data, name, path), name, key)
     raise FormatError(
-        f"{name}: not a file of weights that Singe reads (safetensors, GGUF, .npz, PyTorch's, Keras's, or a record of its own); "
+        f"{name}: not a file of weights that Singe reads (safetensors, GGUF, .npz, PyTorch's, Keras's, CTranslate2's, or a record of its own); "
         f"it starts with {bytes(data[:8])!r}"
     )
 
@@ -186,6 +186,7 @@ FORMATS: Final[Sequence[tuple[str, Callable[[memoryview], bool], Reader]]] = (
     ("a record", records.is_container, _keyless(lambda *given: _present(records.read_weights(*given)))),
     (f"HDF5, as Keras writes weights; {_EXPORT}", hdf5.is_hdf5, _keyless(hdf5.read_hdf5)),
     ("GGUF", gguf.is_gguf, _keyless(gguf.read_gguf)),
+    ("CTranslate2", ctranslate2.is_ctranslate2, _keyless(ctranslate2.read_ctranslate2)),
     ("safetensors", safetensors.is_safetensors, _keyless(safetensors.read_safetensors)),
 )
 """The formats: what each is called, whether bytes begin like it, and what reads them."""

@@ -1,0 +1,1 @@
+"""Speech: Whisper, which writes down what is said."""

@@ -1,0 +1,142 @@
+"""The files of a Whisper model: a folder of Hugging Face, with config.json and model.safetensors, or one of CTranslate2, with model.bin.
+
+The tensors of both get one set of names, which are those of `Whisper`'s parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ..dtypes import float32
+from ..errors import FormatError, InputError
+from ..language.files import Tensors, read_json
+from ..late_dataclass import dataclass
+from ..weights import read_weights
+from ..weights.rounding import rounded
+from ..weights.stored import StoredArray, Weights
+from .description import WhisperDescription, of_config, of_ctranslate2
+
+CONFIG: Final = "config.json"
+GENERATION: Final = "generation_config.json"
+TOKENIZER: Final = "tokenizer.json"
+_HUGGING_FACE: Final = ("model.safetensors", "model.safetensors.index.json")
+_CTRANSLATE2: Final = "model.bin"
+FILES: Final = (CONFIG, GENERATION, TOKENIZER, *_HUGGING_FACE, _CTRANSLATE2)
+"""What a folder may have."""
+
+_OF_HUGGING_FACE: Final[Mapping[str, str]] = {
+    r"model\.encoder\.conv([12])": r"encoder.conv\1",
+    r"model\.(en|de)coder\.embed_positions": r"\1coder.positions",
+    r"model\.(en|de)coder\.layer_norm": r"\1coder.norm",
+    r"model\.decoder\.embed_tokens": "decoder.tokens",
+    r"model\.(en|de)coder\.layers\.(\d+)\.self_attn\.([qkv])_proj": r"\1coder.\2.attention.\3",
+    r"model\.(en|de)coder\.layers\.(\d+)\.self_attn\.out_proj": r"\1coder.\2.attention.output",
+    r"model\.(en|de)coder\.layers\.(\d+)\.self_attn_layer_norm": r"\1coder.\2.attention_norm",
+    r"model\.decoder\.layers\.(\d+)\.encoder_attn\.([qkv])_proj": r"decoder.\1.cross.\2",
+    r"model\.decoder\.layers\.(\d+)\.encoder_attn\.out_proj": r"decoder.\1.cross.output",
+    r"model\.decoder\.layers\.(\d+)\.encoder_attn_layer_norm": r"decoder.\1.cross_norm",
+    r"model\.(en|de)coder\.layers\.(\d+)\.fc1": r"\1coder.\2.up",
+    r"model\.(en|de)coder\.layers\.(\d+)\.fc2": r"\1coder.\2.down",
+    r"model\.(en|de)coder\.layers\.(\d+)\.final_layer_norm": r"\1coder.\2.forward_norm",
+}
+_OF_CTRANSLATE2: Final[Mapping[str, str]] = {
+    r"encoder/conv([12])": r"encoder.conv\1",
+    r"(en|de)coder/position_encodings": r"\1coder.positions",
+    r"(en|de)coder/layer_norm": r"\1coder.norm",
+    r"decoder/embeddings": "decoder.tokens",
+    r"(en|de)coder/layer_(\d+)/self_attention/linear_0": r"\1coder.\2.attention.qkv",
+    r"(en|de)coder/layer_(\d+)/self_attention/linear_1": r"\1coder.\2.attention.output",
+    r"(en|de)coder/layer_(\d+)/self_attention/layer_norm": r"\1coder.\2.attention_norm",
+    r"decoder/layer_(\d+)/attention/linear_0": r"decoder.\1.cross.q",
+    r"decoder/layer_(\d+)/attention/linear_1": r"decoder.\1.cross.kv",
+    r"decoder/layer_(\d+)/attention/linear_2": r"decoder.\1.cross.output",
+    r"decoder/layer_(\d+)/attention/layer_norm": r"decoder.\1.cross_norm",
+    r"(en|de)coder/layer_(\d+)/ffn/linear_0": r"\1coder.\2.up",
+    r"(en|de)coder/layer_(\d+)/ffn/linear_1": r"\1coder.\2.down",
+    r"(en|de)coder/layer_(\d+)/ffn/layer_norm": r"\1coder.\2.forward_norm",
+}
+"""Names of tensors without what comes last ↦ ours."""
+_LAST: Final = {"gamma": "weight", "beta": "bias", "encodings": "weight"}
+_TIED: Final = ("proj_out.weight", "decoder/projection/weight")
+"""Those are the table of tokens once more."""
+_FACTS: Final = re.compile(
+    r"(en|de)coder/num_heads|decoder/(activation|alibi|alignment_heads|alignment_layer|pre_norm|scale_embeddings|"
+    r"start_from_zero_embedding|with_relative_position)"
+)
+"""What a model.bin says of the network, which is the same of every Whisper."""
+_ROUNDED: Final = re.compile(r"((en|de)coder\.\d+\..*|decoder\.tokens)\.weight")
+
+
+@dataclass(frozen=True)
+class WhisperFiles:
+    """paths: of the files that say what it computes; tokenizer: a tokenizer.json."""
+
+    name: str
+    description: WhisperDescription
+    tensors: Callable[[], Tensors]
+    tokenizer: Path
+    paths: Sequence[Path]
+
+
+def open_whisper(folder: Path, form: str | None = None) -> WhisperFiles:
+    """The model in a folder. form: to which matrices are rounded, such as "q8_0"."""
+    name = str(folder)
+    config = read_json(folder / CONFIG)
+    weights = next((folder / f for f in (*_HUGGING_FACE, _CTRANSLATE2) if (folder / f).is_file()), None)
+    if weights is None or not (folder / TOKENIZER).is_file():
+        raise InputError(
+            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]} or {_CTRANSLATE2}"
+        )
+    found = read_weights(weights)
+    if weights.name == _CTRANSLATE2:
+        description, rules = of_ctranslate2(found, config, name), _OF_CTRANSLATE2
+    else:
+        file = folder / GENERATION
+        description, rules = of_config(config, read_json(file) if file.is_file() else {}, name), _OF_HUGGING_FACE
+    stored = _renamed(found, rules, str(weights))
+    if form is not None:
+        stored = {key: _small(key, array, form) for key, array in stored.items()}
+    return WhisperFiles(
+        name, description, lambda: Tensors(stored, str(weights)), folder / TOKENIZER, [folder / CONFIG, weights]
+    )
+
+
+def _renamed(weights: Weights, rules: Mapping[str, str], name: str) -> dict[str, StoredArray]:
+    patterns = [(re.compile(pattern), new) for pattern, new in rules.items()]
+    stored: dict[str, StoredArray] = {}
+    for key, array in weights.stored.items():
+        if key in _TIED or _FACTS.fullmatch(key):
+            continue
+        base, last = re.split(r"[./](?=[^./]*$)", key) if re.search(r"[./]", key) else (key, "")
+        if last == "weight_scale":
+            continue
+        new = next((m.expand(to) for rule, to in patterns if (m := rule.fullmatch(base))), None)
+        end = _LAST.get(last, last)
+        if new is None or end not in ("weight", "bias") or f"{new}.{end}" in stored:
+            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in Whisper")
+        scale = weights.stored.get(f"{base}/weight_scale") if last == "weight" else None
+        stored[f"{new}.{end}"] = array if scale is None else _scaled(array, scale, f"{name}: {key!r:.80}")
+    return stored
+
+
+def _scaled(array: StoredArray, scale: StoredArray, what: str) -> StoredArray:
+    """The numbers of 8 bits, each row with a divisor, as floats."""
+    if array.dtype.name != "int8" or len(array.shape) != 2 or scale.shape != array.shape[:1]:
+        raise FormatError(
+            f"{what}: {array.dtype}{array.shape} with scales {scale.shape}; expected int8, and one for each row"
+        )
+    return StoredArray(
+        array.shape,
+        float32,
+        "int8",
+        lambda: array.read().astype(np.float32) / np.asarray(scale.read(), np.float32)[:, None],
+    )
+
+
+def _small(key: str, array: StoredArray, form: str) -> StoredArray:
+    return rounded(array, form) if _ROUNDED.fullmatch(key) and len(array.shape) == 2 else array

@@ -1,0 +1,197 @@
+"""Sound to text, window by window: each begins where the text of the one before ended, and is given that text.
+
+As OpenAI's reference does it: a text that repeats itself, or of which the model is unsure, is drawn again at higher temperatures; a window
+in which nothing seems to be said is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import exp
+from typing import Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..late_dataclass import dataclass
+from .model import WhisperModel
+from .search import WindowText, window_text
+from .spectrogram import RATE, STEP, frames_of
+from .tokens import SECONDS, WhisperTokens
+from .transcript import SpokenPart, Transcript
+
+TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+REPEATING: Final = 2.4
+"""A text that can be compressed further than to this part repeats itself."""
+UNSURE: Final = -1.0
+"""The least mean logarithm of the chances of tokens."""
+SILENT: Final = 0.6
+"""The chance that nothing is said from which on a window is silent, if the model is unsure of its text, too."""
+DRAWN: Final = 0.5
+"""A text of a higher temperature is not given to the next window."""
+MAX_BEAMS: Final = 32
+LIVE_EVERY: Final = 1.0
+"""Seconds of new sound after which the text of a stream is made anew."""
+
+
+@dataclass(frozen=True)
+class TranscribeOptions:
+    """language: its code; None: it is found. translate: to English. prompt: words that may come, such as names. beams: how many texts are
+    followed side by side; 1: the likeliest token is taken. words: whether words have times of their own. seed: of what is drawn."""
+
+    language: str | None = None
+    translate: bool = False
+    prompt: str = ""
+    beams: int = 1
+    words: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.beams) is not int or not 0 < self.beams <= MAX_BEAMS:
+            raise InputError(f"transcribe: beams {self.beams!r:.40}, expected a number from 1 to {MAX_BEAMS}")
+
+
+class Transcriber:
+    """A model that hears, with the tokenizer of its files."""
+
+    def __init__(self, model: WhisperModel, tokens: WhisperTokens) -> None:
+        self.model: Final = model
+        self.tokens: Final = tokens
+
+    def __call__(self, samples: np.ndarray, options: TranscribeOptions) -> Transcript:
+        """What is said in samples (count,), 16,000 a second."""
+        course = Course(self, options)
+        course.hear(samples)
+        course.finish()
+        return course.transcript()
+
+    def stream(self, blocks: Iterable[np.ndarray], options: TranscribeOptions) -> Iterator[Transcript]:
+        """What is said so far, as blocks of samples come; the last parts may still change."""
+        course, heard, told = Course(self, options), 0, 0
+        for block in blocks:
+            course.hear(block)
+            heard += len(block)
+            if heard - told >= LIVE_EVERY * RATE:
+                told = heard
+                yield course.so_far()
+        course.finish()
+        yield course.transcript()
+
+
+class Course:
+    """A transcription under way: the sound that was heard, and what has been said for good."""
+
+    def __init__(self, transcriber: Transcriber, options: TranscribeOptions) -> None:
+        tokens = transcriber.tokens
+        self._model, self._tokens, self._options = transcriber.model, tokens, options
+        self._language = options.language or (None if tokens.languages else "en")
+        if self._language is not None:
+            tokens.begun(self._language, options.translate)
+        self._rng = np.random.default_rng(options.seed)
+        self._samples = np.zeros(0, np.float32)
+        self._place = 0  # in frames: what comes before it has been written down
+        self._peak = -np.inf
+        prompt = options.prompt.strip()
+        self._before = tokens.tokenizer.encode(f" {prompt}", add_special=False) if prompt else []
+        self._chunks = list[SpokenPart]()
+
+    @property
+    def _left(self) -> int:
+        """Frames that were heard and are not written down."""
+        return frames_of(len(self._samples)) - self._place
+
+    def hear(self, block: np.ndarray) -> None:
+        """Add samples."""
+        self._samples = np.concatenate([self._samples, np.asarray(block, np.float32)])
+
+    def so_far(self) -> Transcript:
+        """The text, with that of a window of which the rest is still to come."""
+        self._write_windows(self._model.description.frames + 2)
+        if self._left <= 0:
+            return self.transcript()
+        self._take(self._left)
+        text = self._text_at(0.0, 1)
+        return self.transcript([] if _is_silent(text) else self._parts(text, self._left)[0])
+
+    def finish(self) -> None:
+        """Write down all that is left. The loudest of all of it decides what is silent."""
+        frames = self._model.description.frames
+        for first in range(self._place, self._place + self._left, frames):
+            self._peak = max(self._peak, float(self._model.powers(self._samples, first).max()))
+        self._write_windows(1)
+
+    def transcript(self, more: Sequence[SpokenPart] = ()) -> Transcript:
+        chunks = [*self._chunks, *more]
+        return Transcript("".join(x.text for x in chunks).strip(), chunks, self._language or "")
+
+    def _write_windows(self, least: int) -> None:
+        """Write down windows while at least so many frames are left."""
+        while self._left >= least:
+            size = min(self._left, self._model.description.frames)
+            self._take(size)
+            text = self._text()
+            if _is_silent(text):
+                self._place += size
+                continue
+            chunks, used = self._parts(text, size)
+            said = [chunk for chunk in chunks if chunk.text.strip() and chunk.start != chunk.end]
+            self._chunks += said
+            self._before = [] if text.temperature > DRAWN else [*self._before, *(t for x in said for t in x.tokens)]
+            self._place += used
+
+    def _take(self, size: int) -> None:
+        """Let the model hear the window of so many frames."""
+        powers = self._model.powers(self._samples, self._place)
+        self._peak = max(self._peak, float(powers.max()))
+        if self._language is None:
+            self._model.hear(powers, self._peak, self._model.description.frames)
+            scores = self._model.texts(1).add([[self._tokens.start]])[0, 0]
+            self._language = max(self._tokens.languages, key=lambda code: scores[self._tokens.languages[code]])
+        self._model.hear(powers, self._peak, size)
+
+    def _text_at(self, temperature: float, beams: int) -> WindowText:
+        begun = self._tokens.begun(self._language, self._options.translate)
+        return window_text(self._model, self._tokens, self._before, begun, temperature, self._rng, beams)
+
+    def _text(self) -> WindowText:
+        """The text of the window, at the first temperature of which it is fit."""
+        text = None
+        for temperature in TEMPERATURES:
+            text = self._text_at(temperature, self._options.beams)
+            unsure = text.likelihood < UNSURE
+            if not (unsure or text.repetition > REPEATING) or (unsure and text.no_speech > SILENT):
+                break
+        assert text is not None
+        return text
+
+    def _parts(self, text: WindowText, size: int) -> tuple[list[SpokenPart], int]:
+        """The parts of a window's text, and how many frames of it they cover."""
+        tokens, times = text.tokens, self._tokens.times
+        is_time = [t >= times for t in tokens]
+        ends = [k + 1 for k, both in enumerate(pairwise(is_time)) if all(both)]
+        closed = is_time[-2:] == [False, True]
+        if not ends:
+            last = next((t - times for t in reversed(tokens) if t >= times), 0)
+            return [self._part(tokens, 0, last or size // 2, text)], size
+        if closed:
+            ends.append(len(tokens))
+        parts = [
+            self._part(part, part[0] - times, part[-1] - times, text)
+            for part in (tokens[a:b] for a, b in pairwise([0, *ends]))
+        ]
+        return parts, size if closed else 2 * (tokens[ends[-1] - 1] - times)
+
+    def _part(self, tokens: Sequence[int], start: int, end: int, text: WindowText) -> SpokenPart:
+        first = self._place * STEP / RATE
+        return SpokenPart(
+            self._tokens.text(tokens),
+            first + start * SECONDS,
+            first + end * SECONDS,
+            exp(text.likelihood),
+            tuple(tokens),
+        )
+
+
+def _is_silent(text: WindowText) -> bool:
+    return text.no_speech > SILENT and text.likelihood <= UNSURE

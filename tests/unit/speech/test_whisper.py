@@ -1,0 +1,104 @@
+"""Whisper's network: what it hears and says is what OpenAI's own gives, from either form of file; damaged files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support import tiny_whisper
+from tests.support.devices import NUMPY
+
+from singe.errors import FormatError, SingeError
+from singe.speech.files import open_whisper
+from singe.speech.model import WhisperModel
+from singe.speech.spectrogram import LENGTH, STEP, band_weights, samples_for
+from singe.weights import read_weights
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper"))
+
+
+def _scores(model: WhisperModel) -> np.ndarray:
+    window = tiny_whisper.window()
+    model.hear(window, float(window.max()), tiny_whisper.COUNT)
+    texts, ids = model.texts(1), tiny_whisper.IDS
+    return np.concatenate([texts.add([ids[:4]], 4)[0], *(texts.add([[token]])[0] for token in ids[4:])])
+
+
+@NUMPY
+def test_what_it_says_of_a_window_is_what_the_reference_says(folder: Path, device_name: str) -> None:
+    expected = tiny_whisper.expected()
+    scores = _scores(WhisperModel(open_whisper(folder), device_name))
+    np.testing.assert_allclose(scores, expected["scores"], atol=2e-4 * np.abs(expected["scores"]).max())
+
+
+def test_both_forms_of_files_give_the_same_model(folder: Path, tmp_path: Path) -> None:
+    other = tiny_whisper.ctranslate2(tmp_path / "other")
+    np.testing.assert_allclose(
+        _scores(WhisperModel(open_whisper(other), "numpy")),
+        _scores(WhisperModel(open_whisper(folder), "numpy")),
+        atol=1e-5,
+    )
+
+
+def test_texts_side_by_side_go_on_from_the_ones_that_are_named(folder: Path) -> None:
+    model = WhisperModel(open_whisper(folder), "numpy")
+    window = tiny_whisper.window()
+    model.hear(window, float(window.max()), tiny_whisper.COUNT)
+    several = model.texts(2)
+    several.add([[28, 3], [28, 9]])
+    found = several.add([[5], [6]], order=[1, 1])
+    for row, last in zip(found, (5, 6), strict=True):
+        one = model.texts(1)
+        np.testing.assert_allclose(row[0], one.add([[28, 9, last]])[0, 0], atol=1e-4)
+
+
+def test_bands_are_triangles_of_area_one_over_the_frequencies() -> None:
+    weights = band_weights(80)
+    assert weights.shape == (LENGTH // 2 + 1, 80)
+    inside = weights[:, 20:60]
+    np.testing.assert_allclose(inside.sum(0) * 16000 / LENGTH, 1, atol=0.2)
+    assert abs(weights.max() - 0.025880683) < 1e-8  # librosa's, of these sizes
+
+
+def test_frames_are_those_of_a_mirrored_beginning_and_a_silent_end() -> None:
+    samples = np.arange(1, 1001, dtype=np.float32)
+    found = samples_for(samples, 0, 10)
+    assert len(found) == 10 * STEP + LENGTH - STEP
+    padded = np.concatenate([np.pad(samples, (200, 0), "reflect"), np.zeros(2000, np.float32)])
+    np.testing.assert_array_equal(found, padded[: len(found)])
+    np.testing.assert_array_equal(samples_for(samples, 3, 10), padded[3 * STEP :][: len(found)])
+
+
+def test_damaged_files_of_ctranslate2_are_refused(tmp_path: Path) -> None:
+    data = bytearray(tiny_whisper.ctranslate2_bytes())
+    rng = np.random.default_rng(0)
+    for k in range(300):
+        cut = data[: rng.integers(6, len(data))] if k % 3 == 0 else bytearray(data)
+        for place in rng.integers(0, min(len(cut), 4000), 3):
+            cut[place] = rng.integers(256)
+        try:
+            read_weights(bytes(cut))
+        except SingeError:
+            continue
+    with pytest.raises(FormatError, match="ends before"):
+        read_weights(bytes(data[: len(data) // 2]))
+    with pytest.raises(FormatError, match="after the end"):
+        read_weights(bytes(data) + b"?")
+
+
+def test_a_folder_with_other_sizes_than_it_says_is_refused(tmp_path: Path) -> None:
+    folder = tiny_whisper.hugging_face(tmp_path / "wrong")
+    for key, value, told in (
+        ("d_model", 32, "expected"), ("encoder_layers", 1, "does not know"), ("decoder_layers", 3, "missing"),
+        ("activation_function", "relu", "expected 'gelu'"), ("max_target_positions", -1, "expected a number"),
+    ):  # fmt: skip
+        (folder / "config.json").write_text(json.dumps({**tiny_whisper.config(), key: value}))
+        with pytest.raises(FormatError, match=told):
+            WhisperModel(open_whisper(folder), "numpy")
