@@ -64,8 +64,8 @@ def load(
 
     context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
     computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
-    twice), which changes probabilities by about 1e-3 of themselves. weights: rounds matrices that the file has as floats to "q4_0", "q4_1"
-    or "q8_0", the tables of tokens to "q8_0"; packed ones stay as they are.
+    twice), which changes probabilities by about 1e-3 of themselves. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
+    "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are.
     """
     return LanguageModel(path, device, context, activations, weights)
 

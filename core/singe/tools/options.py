@@ -22,7 +22,7 @@ KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, em
 CHAINS: Final = "landmarks, ocr"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
-ROUNDED: Final = ("q4_0", "q4_1", "q8_0")
+ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
 REFERENCES: Final = ("numpy", "onnxruntime")
 _OF_INPUTS: Final = (
     "an .npy file, a picture or a sound for an input; a model of one input needs no NAME=; an .npz file without "
@@ -252,7 +252,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--sample",
         metavar="FILE",
-        help="with --weights q4_0, q4_1 or q8_0: a text on which the change is measured (default: one that the model writes)",
+        help=f"with --weights {', '.join(ROUNDED)}: a text on which the change is measured (default: one that the model writes)",
     )
     command.add_argument(
         "--opset", metavar="N", type=positive, help="with -o FILE.onnx: the opset, 13 to 28 (default: 17)"

@@ -259,6 +259,8 @@ def draft(
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     chosen = {name: find_target(known[name]) for name in targets}
+    if spoken is not None and not any(t.integers for t in chosen.values()):
+        activations = "float32"  # a language model's own choice is for the targets that have another
     stored = "dtype int8 and " if activations == "int8" else ""
     if activations != "float32" and ((stored and dtype != "int8") or not any(t.integers for t in chosen.values())):
         raise InputError(
