@@ -68,6 +68,7 @@ PARTS: Final = (
                 ("tasks", "Tasks"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
+                ("speech", "Speech"),
                 ("language", "Language models"),
                 ("tokenizers", "Tokenizers and chat templates"),
                 ("tflite", "TensorFlow Lite models"),

@@ -122,6 +122,7 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
         "classifier",
         "nms",
     ),
+    "guides/speech": ("transcribe", "whisper", "subtitles", "dictation", "speech to text"),
     "guides/sounds": ("microphone", "audio", "speech", "voice", "mel", "spectrogram", "tokenizer", "text"),
     "guides/tflite": ("TFLite", "LiteRT", "FlatBuffers", ".tflite", "BlazeFace", "MobileNet"),
     "guides/quantise": ("int4", "smaller model", "compress", "quantization", "QAT", "half precision", "file size"),

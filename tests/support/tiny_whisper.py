@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from singe.speech.files import WhisperFiles, open_whisper
 from singe.weights.safetensors import safetensors_pieces
 
 WIDTH, FORWARD, BANDS, POSITIONS, ROOM, LAYERS = 16, 64, 8, 20, 12, 2
@@ -148,3 +149,7 @@ def ctranslate2_bytes() -> bytes:
 
 def _text(text: str) -> bytes:
     return struct.pack("<H", len(text) + 1) + text.encode() + b"\0"
+
+
+def opened(folder: Path) -> WhisperFiles:
+    return open_whisper({path.name: path for path in folder.iterdir()}, str(folder))

@@ -6,7 +6,7 @@ The tensors of both get one set of names, which are those of `Whisper`'s parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,6 @@ from ..errors import FormatError, InputError
 from ..language.files import Tensors, read_json
 from ..late_dataclass import dataclass
 from ..weights import read_weights
-from ..weights.rounding import rounded
 from ..weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
 
@@ -69,41 +68,34 @@ _FACTS: Final = re.compile(
     r"start_from_zero_embedding|with_relative_position)"
 )
 """What a model.bin says of the network, which is the same of every Whisper."""
-_ROUNDED: Final = re.compile(r"((en|de)coder\.\d+\..*|decoder\.tokens)\.weight")
 
 
 @dataclass(frozen=True)
 class WhisperFiles:
-    """paths: of the files that say what it computes; tokenizer: a tokenizer.json."""
+    """tokenizer: a tokenizer.json."""
 
     name: str
     description: WhisperDescription
     tensors: Callable[[], Tensors]
     tokenizer: Path
-    paths: Sequence[Path]
 
 
-def open_whisper(folder: Path, form: str | None = None) -> WhisperFiles:
-    """The model in a folder. form: to which matrices are rounded, such as "q8_0"."""
-    name = str(folder)
-    config = read_json(folder / CONFIG)
-    weights = next((folder / f for f in (*_HUGGING_FACE, _CTRANSLATE2) if (folder / f).is_file()), None)
-    if weights is None or not (folder / TOKENIZER).is_file():
+def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
+    """The model of files by their names in a folder, those of FILES that there are. name: for errors."""
+    weights = next((f for f in (*_HUGGING_FACE, _CTRANSLATE2) if f in files), None)
+    if weights is None or CONFIG not in files or TOKENIZER not in files:
         raise InputError(
-            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]} or {_CTRANSLATE2}"
+            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]} or {_CTRANSLATE2}; there are "
+            f"{', '.join(files) or 'none of them'}"
         )
-    found = read_weights(weights)
-    if weights.name == _CTRANSLATE2:
+    config, found = read_json(files[CONFIG]), read_weights(files[weights])
+    if weights == _CTRANSLATE2:
         description, rules = of_ctranslate2(found, config, name), _OF_CTRANSLATE2
     else:
-        file = folder / GENERATION
-        description, rules = of_config(config, read_json(file) if file.is_file() else {}, name), _OF_HUGGING_FACE
-    stored = _renamed(found, rules, str(weights))
-    if form is not None:
-        stored = {key: _small(key, array, form) for key, array in stored.items()}
-    return WhisperFiles(
-        name, description, lambda: Tensors(stored, str(weights)), folder / TOKENIZER, [folder / CONFIG, weights]
-    )
+        generation = read_json(files[GENERATION]) if GENERATION in files else {}
+        description, rules = of_config(config, generation, name), _OF_HUGGING_FACE
+    stored = _renamed(found, rules, name)
+    return WhisperFiles(name, description, lambda: Tensors(stored, name), files[TOKENIZER])
 
 
 def _renamed(weights: Weights, rules: Mapping[str, str], name: str) -> dict[str, StoredArray]:
@@ -136,7 +128,3 @@ def _scaled(array: StoredArray, scale: StoredArray, what: str) -> StoredArray:
         "int8",
         lambda: array.read().astype(np.float32) / np.asarray(scale.read(), np.float32)[:, None],
     )
-
-
-def _small(key: str, array: StoredArray, form: str) -> StoredArray:
-    return rounded(array, form) if _ROUNDED.fullmatch(key) and len(array.shape) == 2 else array

@@ -38,13 +38,12 @@ LIVE_EVERY: Final = 1.0
 @dataclass(frozen=True)
 class TranscribeOptions:
     """language: its code; None: it is found. translate: to English. prompt: words that may come, such as names. beams: how many texts are
-    followed side by side; 1: the likeliest token is taken. words: whether words have times of their own. seed: of what is drawn."""
+    followed side by side; 1: the likeliest token is taken. seed: of what is drawn."""
 
     language: str | None = None
     translate: bool = False
     prompt: str = ""
     beams: int = 1
-    words: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

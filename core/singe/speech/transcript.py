@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from ..late_dataclass import dataclass
 from ..texts import escaped
@@ -12,19 +14,16 @@ from ..texts import escaped
 
 @dataclass(frozen=True)
 class SpokenPart:
-    """A part of what is said, from `start` to `end` in seconds. score: the mean chance of the tokens of its window; words: each with its
-    times, if they are asked for."""
+    """A part of what is said, from `start` to `end` in seconds. score: the mean chance of the tokens of its window."""
 
     text: str
     start: float
     end: float
     score: float
     tokens: Sequence[int] = field(default=(), repr=False)
-    words: Sequence[SpokenPart] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        found = {"text": self.text, "timestamp": [self.start, self.end], "score": self.score}
-        return {**found, "words": [word.to_dict() for word in self.words]} if self.words else found
+        return {"text": self.text, "timestamp": [self.start, self.end], "score": self.score}
 
     def __str__(self) -> str:
         return f"{_clock(self.start)} to {_clock(self.end)} {escaped(self.text.strip())}"
@@ -41,6 +40,11 @@ class Transcript:
     def to_dict(self) -> dict[str, Any]:
         return {"text": self.text, "language": self.language, "chunks": [chunk.to_dict() for chunk in self.chunks]}
 
+    def save(self, path: str | Path) -> None:
+        """Write it to a file: as subtitles, .srt or .vtt, as .json, or else as plain text."""
+        write = _FORMS.get(Path(path).suffix.lower(), lambda transcript: f"{transcript.text}\n")
+        Path(path).write_text(write(self), "utf-8")
+
     def __repr__(self) -> str:
         lines = "\n".join(f"  {chunk}" for chunk in self.chunks)
         return f"<transcribe: {len(self.chunks)} parts, language {self.language!r}>" + (f"\n{lines}" if lines else "")
@@ -50,3 +54,22 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     return f"{hours}:{minutes:02}:{rest:05.2f}" if hours else f"{minutes}:{rest:05.2f}"
+
+
+def _subtitles(transcript: Transcript, point: str) -> str:
+    def time(seconds: float) -> str:
+        thousandths = round(seconds * 1000)
+        minutes, rest = divmod(thousandths // 1000, 60)
+        return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}{point}{thousandths % 1000:03}"
+
+    return "".join(
+        f"{k}\n{time(part.start)} --> {time(part.end)}\n{part.text.strip()}\n\n"
+        for k, part in enumerate(transcript.chunks, 1)
+    )
+
+
+_FORMS: Final[Mapping[str, Callable[[Transcript], str]]] = {
+    ".srt": lambda transcript: _subtitles(transcript, ","),
+    ".vtt": lambda transcript: f"WEBVTT\n\n{_subtitles(transcript, '.')}",
+    ".json": lambda transcript: json.dumps(transcript.to_dict(), ensure_ascii=False),
+}

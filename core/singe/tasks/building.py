@@ -17,6 +17,7 @@ from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
 from .medium import Files, Fitted, Wishes
 from .spec import TaskSpec
+from .speech import SPEECH
 
 
 def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec, Files]:
@@ -42,7 +43,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
 
 def kind_named(name: str) -> TaskKind:
     if name not in KINDS:
-        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS))}")
+        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SPEECH))}")
     return KINDS[name]
 
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from ..errors import InputError
 from ..runtime.device import Device
-from .answers import Answer
 from .medium import is_list
 
 
@@ -22,11 +21,11 @@ class AnyTask:
     def device(self) -> Device:
         raise NotImplementedError
 
-    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Any]:
         """What answers for one source after the other; it may keep what it saw."""
         raise NotImplementedError
 
-    def _several(self, sources: Sequence[Any], settings: Mapping[str, Any]) -> list[Answer]:
+    def _several(self, sources: Sequence[Any], settings: Mapping[str, Any]) -> list[Any]:
         """The answers for several sources, each by itself."""
         return [self._begin(settings)(source) for source in sources]
 
@@ -46,7 +45,7 @@ class AnyTask:
             return self._several(source, chosen)
         return self._begin(chosen)(source)
 
-    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:
+    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Any]:
         """The answers for the frames of a video, one after the other, as they come. `landmarks` follows what it found."""
         return map(self._begin(self._chosen(settings)), frames)
 

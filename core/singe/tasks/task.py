@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from .labels import labels_of
 from .medium import Files, Wishes
 from .places import files_beside, model_place
 from .spec import TaskSpec
+from .speech import SPEECH
+
+if TYPE_CHECKING:
+    from .speech.transcribe import TranscribeTask
 
 
 class Task(AnyTask):
@@ -90,6 +94,12 @@ def task(  # pyright: ignore[reportOverlappingOverload] (another text may be one
 
 
 @overload
+def task(  # pyright: ignore[reportOverlappingOverload]
+    kind: Literal["transcribe"], model: str | Path | None = None, *, device: str | Device = "auto"
+) -> TranscribeTask: ...
+
+
+@overload
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
@@ -101,8 +111,8 @@ def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
     beside: str | Path | None = None, **preparation: Any,
-) -> Task | ChainTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr") with a
+) -> AnyTask:  # fmt: skip
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "transcribe") with a
     model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
@@ -112,15 +122,16 @@ def task(
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "landmarks" and "ocr" have several models, and take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
+    "landmarks", "ocr" and "transcribe" have several models, and take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
     folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
-    needed.
+    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2.
     """
-    if kind not in CHAINS:
+    several = kind in CHAINS or kind in SPEECH
+    if not several:
         kind_named(kind)
     if model is None:
         model = zoo.default_for(kind)
-    if isinstance(model, str) and model.startswith(ZOO) and kind not in CHAINS:
+    if isinstance(model, str) and model.startswith(ZOO) and not several:
         row = zoo.find(model)
         labels, licence, head, size = (
             labels or row.options.get("labels"),
@@ -132,8 +143,8 @@ def task(
         preparation = {name: x for name, x in row.options.items() if name not in own} | preparation
     asked = {"labels": labels, "size": size, "head": head, "licence": licence, "beside": beside, **preparation}
     given = {name: x for name, x in asked.items() if x}
-    if kind in CHAINS:
-        return _chain(kind, model, given, device)
+    if several:
+        return _of_several(kind, model, given, device)
     medium = kind_named(kind).medium
     files = {} if beside is None else files_beside(Path(beside), medium.reads)
     if not isinstance(model, Model):
@@ -154,12 +165,12 @@ def task(
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
 
 
-def _chain(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> ChainTask:
+def _of_several(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> AnyTask:
     if given:
         raise InputError(f"{kind}: got {', '.join(given)}; a task of several models takes a device alone")
     if isinstance(model, Model):
         raise InputError(f"{kind}: got a Model, expected zoo:NAME, or a folder with its several models")
-    return chain_task(CHAINS[kind], model, device)
+    return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SPEECH[kind](model, device)
 
 
 def _facts(path: str | Path) -> tuple[Any, Files]:

@@ -14,8 +14,10 @@ from ..errors import InputError
 from ..files.places import is_language
 from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
+from ..tasks.chains.task import ChainTask
 from ..tasks.labels import read_labels
 from ..tasks.spec import TaskSpec
+from ..tasks.task import Task
 from ..texts import say
 from .export.bundle import ONNX_SUFFIX, Bundle
 from .export.bundle import export as export_bundle
@@ -173,6 +175,8 @@ def _text_of(path: str) -> str:
 def _export_task(args: Namespace, kind: str) -> None:
     _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
     made = task_of(args, kind, DEFAULT)
+    if not isinstance(made, (Task, ChainTask)):
+        raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")
     with doing("exporting"):
         bundle = export_bundle(
             made, args.out, args.targets, dtype=args.dtype, force=args.force, readable=args.readable,

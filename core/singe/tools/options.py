@@ -19,7 +19,7 @@ DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
 KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, embed"
-CHAINS: Final = "landmarks, ocr"
+CHAINS: Final = "landmarks, ocr, transcribe"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
@@ -110,19 +110,27 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument("kind", metavar="KIND", help=f"{KINDS} or {CHAINS}")
-    command.add_argument("files", metavar="FILE", nargs="+", help="pictures, or their addresses")
+    command.add_argument("files", metavar="FILE", nargs="+", help="pictures, sounds or texts, or addresses")
     command.add_argument(
         "--model",
         metavar="MODEL",
         help="an ONNX model, the bundle or the record of a task, or zoo:NAME (default: that of the zoo)",
     )
     command.add_argument(
-        "-o", "--out", metavar="FILE.png", help="draw the answer to a file; of several files, into a folder"
+        "-o",
+        "--out",
+        metavar="FILE.png",
+        help="draw the answer to a file, or write speech as .txt, .srt, .vtt or .json; of several files, into a folder",
     )
     command.add_argument("--json", action="store_true", help="print the answers as JSON")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     command.add_argument("--threshold", metavar="0.5", type=tolerance, help="the least score of what is found")
     command.add_argument("--top", metavar="K", type=positive, help="the most that is found")
+    command.add_argument("--language", metavar="CODE", help="of speech, such as de (default: found)")
+    command.add_argument("--translate", action="store_true", default=None, help="write what is said in English")
+    command.add_argument(
+        "--beams", metavar="N", type=positive, help="texts of speech that are followed side by side (default: 1)"
+    )
     _labels(command)
     _media(command)
     _decoding(command)

@@ -10,16 +10,16 @@ from typing import Any, Final
 from ..files.urls import ZOO
 from ..files.zoo import MODELS
 from ..report import seconds
+from ..tasks.calling import AnyTask
 from ..tasks.chains import CHAINS
-from ..tasks.chains.task import ChainTask
-from ..tasks.task import Task
+from ..tasks.speech import SPEECH
 from ..tasks.task import task as make_task
 from ..texts import say
 from .progress import doing
 
 PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
-SETTINGS: Final = ("threshold", "top")
+SETTINGS: Final = ("threshold", "top", "language", "translate", "beams")
 
 
 def task(args: Namespace) -> None:
@@ -43,11 +43,12 @@ def task(args: Namespace) -> None:
 
 
 def _place(args: Namespace, path: str) -> Path:
-    """The file that an answer is drawn to: with several, one of the same name in the folder."""
+    """The file that an answer is written to: with several, one of the same name in the folder."""
     if len(args.files) == 1:
         return Path(args.out)
     Path(args.out).mkdir(parents=True, exist_ok=True)
-    return Path(args.out) / f"{Path(path).stem}.png"
+    suffix = ".txt" if args.kind in SPEECH else ".png"
+    return Path(args.out) / f"{Path(path).stem}{suffix}"
 
 
 def task_of_several(model: str) -> str | None:
@@ -56,7 +57,7 @@ def task_of_several(model: str) -> str | None:
     return row.task if row is not None and row.task in CHAINS else None
 
 
-def task_of(args: Namespace, kind: str, device: str) -> Task | ChainTask:
+def task_of(args: Namespace, kind: str, device: str) -> AnyTask:
     """The task that options name."""
     given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
     with doing("loading"):

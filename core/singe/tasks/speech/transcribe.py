@@ -1,0 +1,98 @@
+"""`sg.task("transcribe")`: what is said in a sound, with its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ...files import zoo
+from ...files.sounds import Resampler, sound_of
+from ...files.urls import ZOO
+from ...language.tokenizing import Tokenizer
+from ...runtime.device import Device
+from ...speech.files import FILES, open_whisper
+from ...speech.model import WhisperModel
+from ...speech.spectrogram import RATE
+from ...speech.tokens import WhisperTokens
+from ...speech.transcribing import TranscribeOptions, Transcriber
+from ...speech.transcript import Transcript
+from ..calling import AnyTask
+from ..places import files_beside
+
+_SETTINGS: Final[Mapping[str, Any]] = {"sampling_rate": None, **{f.name: f.default for f in fields(TranscribeOptions)}}
+
+
+class TranscribeTask(AnyTask):
+    """What is said in sounds: a path, a URL, bytes, an array with `sampling_rate`.
+
+        answer = sg.task("transcribe")("talk.wav")
+        print(answer.text)
+        for part in answer.chunks:
+            print(part.start, part.end, part.text)
+
+    languages: those that the model knows.
+    """
+
+    def __init__(self, model: WhisperModel, tokens: WhisperTokens, name: str) -> None:
+        super().__init__("transcribe", _SETTINGS)
+        self.languages: Final = tuple(tokens.languages) or ("en",)
+        self._name = name
+        self._transcriber: Transcriber | None = Transcriber(model, tokens)
+
+    @property
+    def transcriber(self) -> Transcriber:
+        if self._transcriber is None:
+            raise self._closed()
+        return self._transcriber
+
+    @property
+    def device(self) -> Device:
+        return self.transcriber.model.device
+
+    def close(self) -> None:
+        self._transcriber = None
+
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Transcript]:
+        options, rate = _options(settings)
+        return lambda source: self.transcriber(sound_of(source, rate).at(RATE).samples, options)
+
+    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Transcript]:
+        """What is said so far, while blocks of samples come, of `sampling_rate`, 16,000 a second by itself. The last parts may still change;
+        the last answer is whole."""
+        options, rate = _options(self._chosen(settings))
+        return self.transcriber.stream(_resampled(frames, rate or RATE), options)
+
+    def __repr__(self) -> str:
+        if self._transcriber is None:
+            return "<task transcribe, closed>"
+        return f"<task transcribe: {self._name} on {self.device.name}, languages {', '.join(self.languages)}>"
+
+
+def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None]:
+    given = dict(settings)
+    rate = given.pop("sampling_rate")
+    return TranscribeOptions(**given), rate
+
+
+def _resampled(blocks: Iterable[Any], rate: int) -> Iterator[np.ndarray]:
+    resampler = None if rate == RATE else Resampler(rate, RATE)
+    for block in blocks:
+        samples = sound_of(block, rate).samples
+        yield samples if resampler is None else resampler.push(samples)
+    if resampler is not None:
+        yield resampler.finish()
+
+
+def transcribe_task(source: str | Path, device: str | Device) -> TranscribeTask:
+    """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo."""
+    if isinstance(source, str) and source.startswith(ZOO):
+        files = {file.name: zoo.fetch(f"{source}/{file.name}") for file in zoo.find(source).files}
+    else:
+        files = files_beside(Path(source), FILES)
+    opened = open_whisper(files, str(source))
+    tokens = WhisperTokens(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
+    return TranscribeTask(WhisperModel(opened, device), tokens, opened.name)

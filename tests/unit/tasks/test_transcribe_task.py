@@ -1,0 +1,62 @@
+"""`sg.task("transcribe")`: what it takes, what it gives and writes, in Python and on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support import tiny_whisper
+
+import singe as sg
+from singe.errors import InputError
+from singe.files.sounds import wav_bytes
+
+pytestmark = pytest.mark.slow
+
+RATE = 16000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper"))
+
+
+def _sound() -> np.ndarray:
+    seconds = np.arange(RATE) / RATE
+    return (np.sin(900 * seconds * seconds) * np.sin(20 * seconds) * 0.4).astype(np.float32)
+
+
+def test_files_arrays_and_streams_of_a_sound_give_the_same_text(folder: Path, tmp_path: Path) -> None:
+    transcribe = sg.task("transcribe", folder, device="numpy")
+    samples = np.round(_sound() * 32767) / 32768
+    answer = transcribe(samples, sampling_rate=RATE, language="en")
+    assert answer.text
+    assert answer.language == "en"
+    assert transcribe(wav_bytes(samples, RATE), language="en").text == answer.text
+    *_, last = transcribe.stream((samples[k : k + 3000] for k in range(0, RATE, 3000)), language="en")
+    assert last.text == answer.text
+    found = transcribe(samples, sampling_rate=RATE)
+    assert found.language in transcribe.languages
+    transcribe.close()
+    with pytest.raises(InputError, match="closed"):
+        transcribe(samples, sampling_rate=RATE)
+
+
+def test_subtitles_have_the_times_of_parts(folder: Path, tmp_path: Path) -> None:
+    answer = sg.task("transcribe", folder, device="numpy")(_sound(), sampling_rate=RATE, language="en")
+    answer.save(tmp_path / "talk.srt")
+    answer.save(tmp_path / "talk.vtt")
+    answer.save(tmp_path / "talk.json")
+    first = answer.chunks[0]
+    number, times, text, *_ = (tmp_path / "talk.srt").read_text("utf-8").split("\n")
+    assert (number, text) == ("1", first.text.strip())
+    assert times.startswith(f"00:00:{first.start:06.3f}".replace(".", ",") + " --> ")
+    assert (tmp_path / "talk.vtt").read_text("utf-8").startswith("WEBVTT\n\n1\n")
+    assert json.loads((tmp_path / "talk.json").read_text("utf-8")) == answer.to_dict()
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"model\.safetensors or model\.bin"):
+        sg.task("transcribe", tmp_path)
