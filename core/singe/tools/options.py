@@ -19,7 +19,8 @@ DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
 KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, embed"
-CHAINS: Final = "landmarks, ocr, transcribe"
+CHAINS: Final = "landmarks, ocr"
+SPEECH: Final = "transcribe"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
@@ -109,7 +110,7 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 
 def _task(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", metavar="KIND", help=f"{KINDS} or {CHAINS}")
+    command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS} or {SPEECH}")
     command.add_argument("files", metavar="FILE", nargs="+", help="pictures, sounds or texts, or addresses")
     command.add_argument(
         "--model",

@@ -12,6 +12,8 @@ from tests.support import tiny_whisper
 import singe as sg
 from singe.errors import InputError
 from singe.files.sounds import wav_bytes
+from singe.tasks.speech import SPEECH
+from singe.tools import options
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +62,7 @@ def test_subtitles_have_the_times_of_parts(folder: Path, tmp_path: Path) -> None
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"model\.safetensors or model\.bin"):
         sg.task("transcribe", tmp_path)
+
+
+def test_the_help_names_every_task_of_speech() -> None:
+    assert options.SPEECH.split(", ") == list(SPEECH)
