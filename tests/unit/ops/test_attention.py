@@ -246,6 +246,16 @@ def test_attention_that_a_model_spells_out_is_one_kernel(form: str, run_graph: A
     np.testing.assert_allclose(got, want, 0, 1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["kept or low", "added and replaced"])
+def test_a_query_without_keys_weighs_them_alike_where_a_number_replaces_scores(form: str, run_graph: Any) -> None:
+    """However large the scores and masks that it replaces are."""
+    rng = np.random.default_rng(6)
+    q, k, v = (100 * rng.standard_normal((3, 2, 20, 8)).astype(np.float32) for _ in range(3))
+    got, *_ = run_graph(spelled(form), [q, k, v, rng.uniform(-1e8, -1, (3, 1, 1, 20)).astype(np.float32)])
+    np.testing.assert_allclose(got, np.broadcast_to(v.mean(2, keepdims=True), v.shape), 0, 1e-4)
+
+
 @ALL_BUT_SHADERS
 @pytest.mark.parametrize("heads", [(1, 4, 4), (4, 1, 1), (N, 2, 2), (4, 1, 4)])
 def test_products_that_repeat_heads_keep_their_meaning(heads: tuple[Dim, Dim, Dim], run_graph: Any) -> None:

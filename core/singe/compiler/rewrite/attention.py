@@ -20,7 +20,9 @@ from ._rewriter import number
 
 _PRODUCTS: Final = ("matmul", "dot")
 _LOW: Final = -1e9
-"""Scores in float32 are lost when this is added to them, or their exponentials are zeros."""
+"""The exponential of a score that this replaces is zero, if any other of its query is not so low."""
+_LOWEST: Final = -1e30
+"""Every score is lost when this is added to it, so that a query whose keys are all hidden weighs them alike."""
 
 
 class _Hidden(NamedTuple):
@@ -30,9 +32,9 @@ class _Hidden(NamedTuple):
     is_given: bool
     number: float
 
-    def mask(self, b: Builder, where: Node, kind: DType) -> Node:
-        """What is added to the scores."""
-        values = (b.const(self.number, kind), b.const(0, kind))
+    def mask(self, b: Builder, where: Node, mask: Node) -> Node:
+        """What is added to the scores, of what is added to those that are not hidden."""
+        values = (b.const(self.number if self.number == -math.inf else _LOWEST, mask.dtype), mask)
         return b.where(where, *(values if self.is_given else values[::-1]))
 
 
@@ -64,8 +66,7 @@ def with_attention(graph: Graph, whole_row_of: Callable[[Node], Row | None]) -> 
             k = b.transpose(new[turned], perm=(*range(rank - 2), rank - 1, rank - 2))
             added = [] if mask is None else [new[mask]]
             if hidden is not None:
-                own = hidden.mask(b, new[hidden.where], q.dtype)
-                added = [b.add(*added, own) if added else own]
+                added = [hidden.mask(b, new[hidden.where], added[0] if added else b.const(0, q.dtype))]
             made = b.attention(new[q], k, new[v], *added, scale=scale)
             made = None if whole_row_of(made) is None else made
         new[n] = made or (n if n.row is None else b.node(n.row, *new_inputs, **n.attrs))
