@@ -160,6 +160,28 @@ def varints(run: memoryview) -> np.ndarray:
     return out
 
 
+def between_tags(run: memoryview, tag: int, size: int) -> tuple[bytes, int]:
+    """What a run of fields with one tag, of one byte, holds, as a packed run, and where it ends: before a field with another tag, or
+    one that is wrong or not whole. size: the bytes of a value; 0 for varints."""
+    source = np.frombuffer(run, np.uint8)
+    if size:
+        rows = source[: len(source) // (1 + size) * (1 + size)].reshape(-1, 1 + size)
+        rows = rows[: _before(rows[:, 0] != tag)]
+        return rows[:, 1:].tobytes(), rows.size
+    ends = np.flatnonzero(source < 128)  # of varints: a tag, its value, the next tag
+    tags, values = ends[: len(ends) // 2 * 2].reshape(-1, 2).T
+    starts = np.concatenate(([0], values[:-1] + 1))[: len(tags)]
+    count = _before((tags != starts) | (source[tags] != tag) | (values - tags > VARINT_BYTES))
+    stop = int(values[count - 1]) + 1 if count else 0
+    return np.delete(source[:stop], tags[:count]).tobytes(), stop
+
+
+def _before(wrong: np.ndarray) -> int:
+    """How many come before the first that is wrong."""
+    found = np.flatnonzero(wrong)
+    return int(found[0]) if len(found) else len(wrong)
+
+
 def signed(value: int, bits: int) -> int:
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
@@ -295,9 +317,33 @@ class _Decoder:
         if many:
             have = fields[key] = _growable(have, kind.code if kind else "")
             have.append(value)
+            if kind is not None and len(have) >= SHORT_RUN and tag < 128:
+                return (self._more if kind.run else self._more_texts)(tag, kind, have, stop, end)
         else:
             fields[key] = value
         return stop
+
+    def _more(self, tag: int, kind: WireKind, have: array[Any], pos: int, end: int) -> int:
+        """Add the numbers of the fields of this tag that follow; returns the position after them."""
+        room = 4 * SHORT_RUN
+        while pos < end and self.data[pos] == tag:
+            payload, used = between_tags(self.data[pos : min(end, pos + room)], tag, FIXED_SIZE.get(tag & 7, 0))
+            if not used:
+                break
+            _joined(have, kind, memoryview(payload))
+            pos, room = pos + used, min(2 * room, CHUNK)
+        return pos
+
+    def _more_texts(self, tag: int, kind: WireKind, have: list[Any], pos: int, end: int) -> int:
+        """Add the short texts, whole and of this tag, that follow; returns the position after them."""
+        data, parse = self.data, kind.parse
+        while pos + 1 < end and data[pos] == tag and (size := data[pos + 1]) < 128 and pos + 2 + size <= end:
+            try:
+                have.append(parse(data[pos + 2 : pos + 2 + size]))
+            except Fault:  # the caller meets it again, and says where
+                break
+            pos += 2 + size
+        return pos
 
 
 def _growable(have: Any, code: str) -> Any:

@@ -203,6 +203,32 @@ def test_unpacked_and_mixed_runs_are_one() -> None:
     assert read_tensor(ints).tolist() == [-1, 2**62, 5]
 
 
+@pytest.mark.parametrize("count", [33, CHUNK])
+def test_long_runs_of_single_values_are_read_like_short_ones(count: int) -> None:
+    """Also where another field stands among them, and up to one that is wrong, of which the error says where it is."""
+    rng = np.random.default_rng(count)
+    values = rng.integers(-(2**63), 2**63 - 1, count) >> rng.integers(0, 64, count)
+    attribute = helper.make_attribute("a", values.tolist(), attr_type=onnx.AttributeProto.INTS)
+    numbers = attribute.SerializeToString()
+    floats = helper.make_attribute("a", values.astype(np.float32).tolist()).SerializeToString()
+    names = [f"ä{v % 1000}" for v in values.tolist()]
+    texts = helper.make_attribute("a", names).SerializeToString()
+
+    def read(*parts: bytes) -> Any:
+        node = tag_len(4, b"X") + tag_len(5, b"".join(parts))
+        model = helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()
+        (found,) = read_model(model + tag_len(7, tag_len(1, node))).graph.nodes
+        return found.attributes["a"]
+
+    assert read(numbers) == tuple(values.tolist())
+    assert read(floats) == tuple(values.astype(np.float32).tolist())
+    assert read(texts) == tuple(names)
+    assert read(numbers, tag_len(13, b"doc"), b"\x40\x05" * 3) == (*values.tolist(), 5, 5, 5)
+    for body, place in ((numbers, "ints"), (floats, "floats")):
+        with pytest.raises(FormatError, match=rf"{place}\[{count}\]"):
+            read(body, (b"\x40" + b"\xff" * 11) if place == "ints" else b"\x3d\x00")
+
+
 def test_raw_and_packed_data_are_views_of_the_source() -> None:
     values = np.arange(1000, dtype=np.float32)
     raw = numpy_helper.from_array(values).SerializeToString()

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ...dtypes import DType
 from ...graph import Builder, Graph, Node, parts, rebuild
 from ...ops import Nest, Row
 from ...shapes import axis_of

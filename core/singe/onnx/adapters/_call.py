@@ -194,7 +194,7 @@ class Call:
         value = self.attributes.get(name)
         if value is None:
             return None
-        if not isinstance(value, tuple) or not all(type(v) is kind for v in value):
+        if not isinstance(value, tuple) or set(map(type, value)) - {kind}:
             raise self.fail(f"attribute {name!r} is {value!r:.60}; expected a list of {kind.__name__}")
         return value
 

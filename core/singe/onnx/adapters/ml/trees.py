@@ -6,7 +6,7 @@ turned into it (with a negated feature, branches swapped, or more nodes). Then t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -95,21 +95,20 @@ def _by_numbers(call: Call, weights: str, kind: DType) -> Forest:
         raise call.fail(
             f"{count} nodes with {len(ids)} numbers, {len(names)} modes ({', '.join(unknown)}), {len(splits)} values"
         )
-    place = {key: k for k, key in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
-    if len(place) != count:
+    place = _places(trees, ids)
+    if place is None:
         raise call.fail("two nodes have the same numbers")
-    leaf = np.array([name == "LEAF" for name in names], bool)
+    mode = np.array([MODES.get(name, -1) for name in names], np.int64)
+    leaf: np.ndarray = mode < 0
     own = np.where(leaf, -np.cumsum(leaf), np.cumsum(~leaf) - 1)  # leaf k is −1 − k
 
     def below(name: str) -> np.ndarray:
-        given = _integers(call, name, count).tolist()
-        try:
-            return np.array(
-                [own[place[tree, k]] for tree, k, end in zip(trees.tolist(), given, leaf, strict=True) if not end],
-                np.int64,
-            )
-        except KeyError as e:
-            raise call.fail(f"attribute {name!r} names the node {e}, which is not there") from None
+        of, given = trees[~leaf], _integers(call, name, count)[~leaf]
+        found = place(of, given)
+        if (found < 0).any():
+            k = int(np.argmin(found))
+            raise call.fail(f"attribute {name!r} names the node {int(of[k]), int(given[k])}, which is not there")
+        return own[found]
 
     yes, no = below("nodes_truenodeids"), below("nodes_falsenodeids")
     named = np.zeros(count, bool)
@@ -121,20 +120,44 @@ def _by_numbers(call: Call, weights: str, kind: DType) -> Forest:
     roots = np.flatnonzero(~named)[first]
     if len(roots) < len(np.unique(trees)):
         raise call.fail("a tree has no first node: each of its nodes is below another")
-    of = _integers(call, f"{weights}_treeids").tolist()
-    where = list(zip(of, _integers(call, f"{weights}_nodeids", len(of)).tolist(), strict=True))
-    if any(key not in place or not leaf[place[key]] for key in where):
+    of = _integers(call, f"{weights}_treeids")
+    where = place(of, _integers(call, f"{weights}_nodeids", len(of)))
+    if (where < 0).any() or not leaf[where].all():
         raise call.fail(f"the attributes {weights}_… name a node that is no leaf")
     weight = floats(f"{weights}_weights")
     if len(weight) != len(where):
         raise call.fail(f"attribute '{weights}_weights' has {len(weight)} elements, expected {len(where)}")
-    at = np.array([-1 - own[place[key]] for key in where], np.int64)
+    at = -1 - own[where]
     return Forest(
-        np.array([MODES[name] for name in names if name != "LEAF"], np.int64),
+        mode[~leaf],
         _integers(call, "nodes_featureids", count)[~leaf], splits[~leaf], yes, no,
         _tracks(call, count)[~leaf],
         own[roots], int(leaf.sum()), at, _integers(call, f"{weights}_ids", len(at)), weight,
     )  # fmt: skip
+
+
+def _places(trees: np.ndarray, ids: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """What finds nodes by the numbers of their tree and in it: their places, −1 where there is none. None if two nodes have the same."""
+    columns = [np.unique(x, return_inverse=True) for x in (trees, ids)]
+    keys = columns[0][1] * len(columns[1][0]) + columns[1][1]
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+
+    def find(*numbers: np.ndarray) -> np.ndarray:
+        if not len(order):
+            return np.full(len(numbers[0]), -1)
+        ranks = [
+            np.minimum(np.searchsorted(known, x), len(known) - 1)
+            for (known, _), x in zip(columns, numbers, strict=True)
+        ]
+        here = [known[rank] == x for (known, _), rank, x in zip(columns, ranks, numbers, strict=True)]
+        key = ranks[0] * len(columns[1][0]) + ranks[1]
+        at = np.minimum(np.searchsorted(ordered, key), len(order) - 1)
+        return np.where(here[0] & here[1] & (ordered[at] == key), order[at], -1)
+
+    return find
 
 
 def _by_place(call: Call, kind: DType) -> Forest:
@@ -231,13 +254,14 @@ def _only_at_most(f: Forest, width: int) -> None:
 
 def _levels(call: Call, f: Forest) -> int:
     """The number of nodes on the longest way down."""
-    here, depth = np.unique(f.roots[f.roots >= 0]), 0
+    here, depth = f.roots[f.roots >= 0], 0
     while len(here):
         depth += 1
         if depth > MAX_STEPS:
             raise call.fail(f"a tree is deeper than {MAX_STEPS} nodes, or a node is below itself")
-        here = np.unique(np.concatenate([f.yes[here], f.no[here]]))
-        here = here[here >= 0]
+        below = np.concatenate([f.yes[here], f.no[here]])
+        below = np.sort(below[below >= 0])
+        here = below[np.diff(below, prepend=-1) > 0]
     return depth
 
 
