@@ -12,7 +12,7 @@ from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
 from singe.compiler.options import Options
 from singe.compiler.target import find_target
-from singe.dtypes import float32
+from singe.dtypes import float32, int64
 from singe.graph import Builder, Graph, Node, specialise
 from singe.model.model import Model
 from singe.model.program import Program
@@ -20,6 +20,7 @@ from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
 from singe.tools.export.bundle import draft
+from singe.tools.export.stored import weights
 
 TARGETS = pytest.mark.parametrize("target", ["wasm", "wgsl"])
 ACTIVATIONS = pytest.mark.parametrize("activations", ["float32", "int8"])
@@ -113,3 +114,24 @@ def test_a_bundle_weighs_the_same_with_steps_for_some_sizes(dtype: str, activati
     )
     assert plain == shared
     assert len(bundles[1].manifest["targets"]["wasm"]["program"]["specialised"]) == len(SIZES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_table_that_a_product_reads_turned_is_stored_once(
+    dtype: str, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In what a page of one target fetches; and, where floats are not just copied, for all targets."""
+    monkeypatch.setattr(weights, "COPIED", (1 << 25) * copied)
+    b, rng = Builder(), np.random.default_rng(1)
+    table = b.const(rng.standard_normal((531, 192)).astype(np.float32))
+    inner = b.const(rng.standard_normal((192, 192)).astype(np.float32))
+    tokens = b.input("tokens", (L,), int64)
+    y = b.matmul(b.matmul(b.gather(table, tokens, axis=0), inner), b.transpose(table, perm=(1, 0)))
+    bundle = draft(Model(Graph((tokens,), (y,), ("y",))), dtype=dtype, device="numpy").alone()
+    each = 4 if dtype == "float32" else 2
+    files = {name: len(data) for name, data in bundle.files.items() if name.endswith(".bin")}
+    fetched = [{w["file"] for w in t["weights"]} for t in bundle.manifest["targets"].values()]
+    assert [sum(map(files.__getitem__, names)) for names in fetched] == [each * (531 + 192) * 192] * 2
+    assert sum(files.values()) == each * (531 + (2 if copied else 1) * 192) * 192

@@ -22,7 +22,7 @@ from ....shapes import known
 
 LEAST: Final = 1 << 12
 """The fewest elements of an array that is worth an entry in the manifest."""
-MOST: Final = 1 << 25
+MOST: Final = 1 << 27
 """The most bytes of a part that has an order, which a page holds while it decodes them."""
 _SAMPLE: Final = 8
 _BYTE: Final = 256
@@ -119,7 +119,7 @@ def _whole(encoding: str, at: int, values: np.ndarray, scale: np.ndarray | None)
 
 def ordered(part: StoredPart, use: WeightUse, raw: np.ndarray) -> StoredPart | None:
     """A row-major part of a constant, in the order of its packer; None if that is no Order, or does not give these bytes."""
-    if use.packer is None or part.bytes > MOST or raw.size > WIDER * part.bytes or part.values.size >= 1 << 24:
+    if use.packer is None or part.bytes > MOST or raw.size > WIDER * part.bytes:
         return None
     found = _positions(use)
     if found is None:
@@ -145,13 +145,27 @@ def _positions(use: WeightUse) -> np.ndarray | None:
     """For each element of a constant the place of it among the packed elements, from 0."""
     assert use.packer is not None
     kind = np.float32 if use.values.dtype == np.float32 else np.int32
-    numbers = use.packer(np.arange(1, use.values.size + 1, dtype=kind).reshape(use.values.shape)).reshape(-1)
+    # A packer copies: the bits of whole numbers pass it as those of floats.
+    given = np.arange(1, use.values.size + 1, dtype=np.int32).view(kind).reshape(use.values.shape)
+    numbers = use.packer(given).reshape(-1).view(np.int32)
     at = np.flatnonzero(numbers)
     if at.size != use.values.size:
         return None
     found = np.zeros(use.values.size, np.int64)
-    found[numbers[at].astype(np.int64) - 1] = at
+    found[numbers[at] - 1] = at
     return found if found[0] == 0 else None
+
+
+def as_kept(use: WeightUse) -> list[WeightUse]:
+    """The use of a constant, with a packer, as of the array that the model keeps, if the constant is a view of it with its axes in
+    another order; and as of the constant itself, if it has a packer."""
+    x = use.values
+    axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    kept, back = x.transpose(axes), np.argsort(axes)
+    pack = use.packer or np.ascontiguousarray
+    found = [replace(use, values=kept, packer=lambda given: pack(given.transpose(back)))]
+    own = [] if use.packer is None else [replace(use, values=np.ascontiguousarray(x))]
+    return own if x.flags.c_contiguous or not kept.flags.c_contiguous else found + own
 
 
 def _separate(values: np.ndarray) -> list[np.ndarray] | None:

@@ -4,9 +4,9 @@ Each file is a piece of a Program's block of weights, in order. The weights of e
 that all targets share come first, in the same order: their files are named by every target, and a page that uses
 one target fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
 kernel wants elements in another order than the model has them, the array is stored as the model has it (narrow.py), if
-that lets targets share it, or two kernels of one: such a target names the file twice. Floats are stored so only where a
-model has packed weights. Numbers of 32 bits that are those of float16s are stored as such. Arrays that are stored unchanged
-have files of their own, which a page need not decode.
+that lets targets share it, or two kernels of one: such a target names the file twice. Floats of small models are stored so
+for two kernels of one only, since a page copies faster than it orders. Numbers of 32 bits that are those of float16s are
+stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ from ....program.block import BlockWriter
 from ....program.container import ALIGN
 from ....program.program import Buffer, ProgramData
 from ....program.weight_codecs import StoredPart
-from .narrow import LEAST, Uses, ordered
+from .narrow import LEAST, Uses, as_kept, ordered
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
 WORTH: Final = 1 << 16
 """The fewest bytes for which a page fetches one more file."""
+COPIED: Final = 1 << 25
+"""A model of at most so many bytes is loaded by copying its floats, which needs no script to order them."""
 SHARED: Final = "shared"
+_GIVEN: Final = ("words", "float16")
+"""The encodings of arrays that may be stored as the model has them."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ def _shared(weights_of: Mapping[str, BundleWeights]) -> list[_Group]:
         anywhere = keys[name].union(*others)
         for part in w.parts:
             everywhere = bool(others) and all(_key(part) in found for found in others)
-            made = None if everywhere else _as_given(part, w, anywhere)
+            made = None if everywhere else _as_given(part, w, keys[name], anywhere)
             found = made or part
             known.setdefault(_key(found), {}).setdefault(name, []).append(found)
     common: list[Row] = []
@@ -150,21 +154,35 @@ def _is_plain(part: StoredPart) -> bool:
     return part.encoding == "words" and part.order is None
 
 
-def _as_given(part: StoredPart, w: BundleWeights, elsewhere: set[bytes]) -> StoredPart | None:
-    """A packed array as the model has it, if those bytes are elsewhere."""
-    use = w.uses.get(part.at)
-    if not _is_plain(part) or use is None or use.packer is None:
+def _as_given(part: StoredPart, w: BundleWeights, own: set[bytes], elsewhere: set[bytes]) -> StoredPart | None:
+    """An array that a kernel wants in another order as the model has it, if those bytes are elsewhere; where floats are copied, in
+    the same block."""
+    found = w.uses.get(part.at)
+    if found is None or part.order is not None or part.encoding not in _GIVEN:
         return None
-    values = np.ascontiguousarray(use.values)
-    if values.size < LEAST or values.dtype.itemsize not in (1, 4):
+    if found.values.size < LEAST or found.values.dtype.itemsize not in (1, 4):
         return None
-    if values.dtype == np.float32 and not any(u.packer and u.values.dtype == np.int32 for u in w.uses.values()):
-        return None  # a model of floats is loaded by copying; the scales of packed weights are few
-    whole = values.dtype.itemsize == 4
-    given = StoredPart("words" if whole else "bytes", part.at, values.view(np.uint32 if whole else np.int8))
-    if _key(given) not in elsewhere:
-        return None
-    return ordered(given, use, w.program.view(use.buffer))
+    known = own if found.values.dtype == np.float32 and _copies(w) else elsewhere
+    for use in as_kept(found):
+        assert use.packer is not None
+        values, raw = use.values, w.program.view(use.buffer)
+        if part.encoding == "float16":
+            values = values.astype(np.float16)
+            raw = np.ascontiguousarray(use.packer(values.astype(np.float32))).reshape(-1).view(np.uint8)
+            given = StoredPart("float16", part.at, values)
+        elif values.dtype.itemsize == 4:
+            given = StoredPart("words", part.at, values.view(np.uint32))
+        else:
+            given = StoredPart("bytes", part.at, values.view(np.int8))
+        if _key(given) in known:
+            return ordered(given, use, raw)
+    return None
+
+
+def _copies(w: BundleWeights) -> bool:
+    """Whether floats are stored as each target has them: those of small models, without packed weights."""
+    packed = any(u.packer and u.values.dtype == np.int32 for u in w.uses.values())
+    return not packed and w.program.weights.size <= COPIED
 
 
 # --- the block and its files ------------------------------------------------------------------------------------------
