@@ -93,13 +93,24 @@ TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
         "face": ("landmarks", "zoo:face-mesh", "Faces"),
         "pose": ("landmarks", "zoo:pose", "People"),
     },
+    "ocr": {"model": ("ocr", "zoo:ppocr", "Text")},
 }
 """A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
-TASK_SAMPLES: Final = {
-    "tasks/samples/astronaut.jpg": "An astronaut in an orange suit",
-    "tasks/samples/photographer.jpg": "A man with a camera on a tripod",
-    "tasks/samples/figure.jpg": "A rendered woman, her arms away from her body",
+SHOWN: Final = {
+    "astronaut": "An astronaut in an orange suit",
+    "photographer": "A man with a camera on a tripod",
+    "figure": "A rendered woman, her arms away from her body",
+    "receipt": "A receipt, a notice and two signs, turned in all directions",
+    "letter": "A letter with a table and two columns",
 }
+"""A picture of tasks/samples ↦ what it shows."""
+TASK_SAMPLES: Final = {
+    "detect": ("astronaut", "photographer", "figure"),
+    "cutout": ("astronaut", "photographer", "figure"),
+    "hands": ("figure", "astronaut", "photographer"),
+    "ocr": ("receipt", "letter"),
+}
+"""A page that is a task ↦ its pictures."""
 MODEL_MISSING: Final = "tasks/missing.html"
 """What stands in the place of a task's page if there is no model."""
 OPENED_LATER: Final = {
@@ -358,7 +369,6 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
 def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path]:
     """The site's files with the pages that are tasks, and their models; one whose model cannot be fetched says so."""
     found = {name: path for name, path in files.items() if name != MODEL_MISSING}
-    samples = {f"../{address}": shown for address, shown in TASK_SAMPLES.items()}
     for page, bundles in TASKS.items():
         begun = time.perf_counter()
 
@@ -368,12 +378,13 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
                 sg.export(
                     sg.task(kind, model),
                     folder / name,
-                    dtype="float16" if kind == "landmarks" else "float32",
+                    dtype="float16" if kind in ("landmarks", "ocr") else "float32",
                     device="cpu",
                 )
             main, *others = bundles
             for path in (p for name in others for p in (folder / name).iterdir() if p.name.startswith(RUNNER)):
                 path.unlink()
+            samples = {f"../{sample(name)}": SHOWN[name] for name in TASK_SAMPLES[page]}
             hints = links(f"./{main}/", [p.name for p in files_under(folder / main)], ["model.json"])
             choices = {f"./{name}/": told for name, (_, _, told) in bundles.items()} if others else {}
             page_of = own_page(
@@ -392,6 +403,11 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
         found |= {f"{page}/{p.relative_to(kept).as_posix()}": p for p in bundled}
         say(f"{page}: {time.perf_counter() - begun:.1f} s")
     return found
+
+
+def sample(name: str) -> str:
+    """The address of a picture of tasks/samples in the site."""
+    return f"tasks/samples/{name}.jpg"
 
 
 def python_files(made: str, say: Say) -> dict[str, Path]:
@@ -502,7 +518,7 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     for bundle, opened in OPENED_LATER.items():
         needed = [name for name in listed if name.startswith(bundle) and name.endswith((".js", "/model.json"))]
         for page in opened:
-            samples = TASK_SAMPLES if page.startswith(of_tasks) else ()
+            samples = map(sample, TASK_SAMPLES.get(bundle.rstrip("/"), ()))
             pages[page] = [*needed, *(name for name in (page, *samples) if name in listed and name not in first)]
     site = {"files": listed, "first": first, "pages": pages}
     text = (HERE / "front" / WORKER).read_text("utf-8")

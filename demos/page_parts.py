@@ -12,6 +12,7 @@ PAGES: Final = {
     "detect/": "Faces",
     "cutout/": "Cutouts",
     "hands/": "Hands",
+    "ocr/": "Text",
     "chat/": "Chat",
     "write/": "Write",
     "tune/": "Tune",

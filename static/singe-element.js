@@ -321,8 +321,8 @@ export class SingeTaskElement extends SourceElement {
     const context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
     context.drawImage(picture, 0, 0);
     task.draw(context, answer);
-    const listed = Array.isArray(answer) ? answer.slice(0, LISTED) : [];
-    this.list.replaceChildren(...listed.map(({ label, score }) => found(label, score)));
+    const items = Array.isArray(answer) ? answer.map((one) => found("text" in one ? one.text : one.label, one.score)) : [];
+    this.list.replaceChildren(...(task.info.kind === "ocr" ? items : items.slice(0, LISTED)));
     this.tell("result", answer);
   }
 }

@@ -56,7 +56,7 @@ export function nearest(one: Float32Array, others: readonly Float32Array[], opti
   similarity: number;
 }[];
 
-/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`. */
+/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`; of ocr, `threshold`. */
 export interface TaskSettings {
   top?: number;
   threshold?: number;
@@ -72,6 +72,14 @@ export interface TaskFinding<Label extends string = string> {
   /** Of hands, in a picture that is not mirrored. */
   handedness?: "Left" | "Right";
   mask?: PixelMap;
+}
+
+/** A line of text, in pixels of the source. Its corners are in the order in which a picture is seen, from the top left one on, clockwise. */
+export interface TaskLine {
+  text: string;
+  score: number;
+  box: { xmin: number; ymin: number; xmax: number; ymax: number };
+  corners: Landmark[];
 }
 
 /** In pixels of the source; z is smaller the nearer it is. */
@@ -91,7 +99,7 @@ export interface PixelMap<D = Uint8Array | Float32Array> {
   toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
 }
 
-/** What a kind of task answers with: a list, the likeliest first, or a mask, a depth, a vector of length 1. */
+/** What a kind of task answers with: a list, the likeliest first, lines of text in reading order, or a mask, a depth, a vector of length 1. */
 export interface TaskAnswers<Label extends string = string> {
   classify: TaskFinding<Label>[];
   detect: TaskFinding<Label>[];
@@ -101,6 +109,7 @@ export interface TaskAnswers<Label extends string = string> {
   depth: { depth: PixelMap };
   "embed-image": { vector: Float32Array };
   landmarks: TaskFinding<Label>[];
+  ocr: TaskLine[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 

@@ -444,10 +444,9 @@ export interface State {
   shape: number[];
 }
 
-/** How a picture becomes the input `input`: static/README.md, "The bundle". */
 /** What a task is: its kind, the names of its classes, how its model sees pictures; of one with several models, their names. */
 export interface TaskInfo {
-  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks";
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks" | "ocr";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -460,6 +459,7 @@ export interface TaskInfo {
   settings: Readonly<Record<string, unknown>>;
 }
 
+/** How a picture becomes the input `input`: static/README.md, "The bundle". */
 export interface ImageFacts {
   input: string;
   size: [height: number, width: number];

@@ -5,7 +5,7 @@
  * typed arrays. Places are pixels of the source. A setting that does not fit is a SingeError with the code "input".
  */
 
-/** @import { Landmark, PixelMap, TaskAnswer, TaskFinding, TaskInfo, TaskSettings, Output } from "../types/public.d.ts" */
+/** @import { Landmark, PixelMap, TaskAnswer, TaskFinding, TaskInfo, TaskLine, TaskSettings, Output } from "../types/public.d.ts" */
 /** @import { Context2D } from "../types/program.d.ts" */
 
 import { SingeError } from "../program/singe-format.js";
@@ -190,7 +190,7 @@ export function whyNot(info, chains) {
 // --- drawing -----------------------------------------------------------------------------------------------------------
 
 /**
- * Draw an answer over its picture: boxes with labels, points and the lines between them, masks.
+ * Draw an answer over its picture: boxes with labels, points and the lines between them, masks, lines of text with their numbers.
  * @param {TaskInfo} info
  * @param {Context2D | CanvasRenderingContext2D} context
  * @param {TaskAnswer} answer
@@ -207,8 +207,46 @@ export function drawAnswer(info, context, answer) {
     context.globalCompositeOperation = "destination-in";
     context.drawImage(answer.mask.toCanvas(), 0, 0, width, height);
   }
-  for (const one of Array.isArray(answer) ? answer : []) drawFinding(context, one, size, /** @type {[number, number][]} */ (info.options?.joints ?? []));
+  const joints = /** @type {[number, number][]} */ (info.options?.joints ?? []);
+  for (const [k, one] of Array.isArray(answer) ? answer.entries() : []) {
+    if ("corners" in one) drawLine(context, one, size, k);
+    else drawFinding(context, one, size, joints);
+  }
   context.restore();
+}
+
+/** @param {number} index */
+const colourOf = (index) => `hsl(${(index * 137) % 360} 70% 35%)`;
+
+/**
+ * A frame around a line of text, with its number in reading order.
+ * @param {Context2D | CanvasRenderingContext2D} context
+ * @param {TaskLine} line
+ * @param {number} size
+ * @param {number} index
+ */
+function drawLine(context, { corners }, size, index) {
+  context.fillStyle = context.strokeStyle = colourOf(index);
+  context.beginPath();
+  for (const { x, y } of corners) context.lineTo(x, y);
+  context.closePath();
+  context.stroke();
+  drawText(context, `${index + 1}`, corners[0].x, corners[0].y, size);
+}
+
+/**
+ * White, on the colour, above a place.
+ * @param {Context2D | CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} left
+ * @param {number} low
+ * @param {number} size
+ */
+function drawText(context, text, left, low, size) {
+  const top = Math.max(0, low - size - 4);
+  context.fillRect(left, top, context.measureText(text).width + 8, size + 4);
+  context.fillStyle = "white";
+  context.fillText(text, left + 4, top + 2);
 }
 
 /**
@@ -218,7 +256,7 @@ export function drawAnswer(info, context, answer) {
  * @param {[number, number][]} joints
  */
 function drawFinding(context, { box, label, score, index, landmarks = [], handedness, mask }, size, joints) {
-  const colour = `hsl(${(index * 137) % 360} 70% 35%)`;
+  const colour = colourOf(index);
   context.fillStyle = context.strokeStyle = colour;
   if (mask) {
     const part = mask.toCanvas();
@@ -246,9 +284,5 @@ function drawFinding(context, { box, label, score, index, landmarks = [], handed
   if (!box) return;
   const { xmin, ymin, xmax, ymax } = box;
   context.strokeRect(xmin, ymin, xmax - xmin, ymax - ymin);
-  const text = `${handedness ? `${handedness.toLowerCase()} ` : ""}${label} ${Math.round(100 * score)} %`;
-  const top = Math.max(0, ymin - size - 4);
-  context.fillRect(xmin, top, context.measureText(text).width + 8, size + 4);
-  context.fillStyle = "white";
-  context.fillText(text, xmin + 4, top + 2);
+  drawText(context, `${handedness ? `${handedness.toLowerCase()} ` : ""}${label} ${Math.round(100 * score)} %`, xmin, ymin, size);
 }

@@ -9,9 +9,10 @@
 
 import { SingeError } from "../program/singe-format.js";
 import { pointsOf } from "./singe-task-answers.js";
+import { samplesOf } from "./singe-task-crops.js";
 
-/** The constants of landmarks.py and crops.py. */
-const [MOST, SAME, PATIENCE, MAX_SAMPLES] = [16, 0.5, 5, 4];
+/** The constants of landmarks.py. */
+const [MOST, SAME, PATIENCE] = [16, 0.5, 5];
 const HANDS = /** @type {const} */ (["Left", "Right"]);
 
 /** @typedef {Float32Array} Region x and y of its centre, and of the way along its upper edge */
@@ -68,15 +69,6 @@ function itemOf({ landmarks, right }, label, score) {
   const [x, y] = [points.map((point) => point.x), points.map((point) => point.y)];
   const box = { xmin: Math.min(...x), ymin: Math.min(...y), xmax: Math.max(...x), ymax: Math.max(...y) };
   return { label, score, index: 0, box, landmarks: points, ...(right && { handedness: HANDS[Number(right.data[0] >= 0.5)] }) };
-}
-
-/**
- * Where a crop samples a pixel along its axes, if neighbours are so many of the picture's pixels apart.
- * @param {number} step
- */
-function samplesOf(step) {
-  const count = Math.min(MAX_SAMPLES, Math.max(1, Math.ceil(step - 0.5)));
-  return Float32Array.from({ length: count }, (_, k) => (k + 0.5) / count - 0.5);
 }
 
 /**

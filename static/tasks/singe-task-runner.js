@@ -13,9 +13,10 @@ import { SingeError } from "../program/singe-format.js";
 import { load } from "../singe.js";
 import { answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
 import { landmarks } from "./singe-task-landmarks.js";
+import { ocr } from "./singe-task-ocr.js";
 
 /** The kinds that have several models ↦ what begins to answer for one picture after the other. */
-const CHAINS = { landmarks };
+const CHAINS = { landmarks, ocr };
 
 /** @typedef {ReturnType<typeof settingsOf>} Chosen */
 /** @typedef {(source: PictureSource | string | URL, signal?: AbortSignal) => Promise<TaskAnswer>} Answering */

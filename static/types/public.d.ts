@@ -445,10 +445,9 @@ export interface State {
   shape: number[];
 }
 
-/** How a picture becomes the input `input`: static/README.md, "The bundle". */
 /** What a task is: its kind, the names of its classes, how its model sees pictures; of one with several models, their names. */
 export interface TaskInfo {
-  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks";
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks" | "ocr";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -461,6 +460,7 @@ export interface TaskInfo {
   settings: Readonly<Record<string, unknown>>;
 }
 
+/** How a picture becomes the input `input`: static/README.md, "The bundle". */
 export interface ImageFacts {
   input: string;
   size: [height: number, width: number];
@@ -612,7 +612,7 @@ export interface Sound {
 
 // --- singe/tasks
 
-/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`. */
+/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`; of ocr, `threshold`. */
 export interface TaskSettings {
   top?: number;
   threshold?: number;
@@ -628,6 +628,14 @@ export interface TaskFinding<Label extends string = string> {
   /** Of hands, in a picture that is not mirrored. */
   handedness?: "Left" | "Right";
   mask?: PixelMap;
+}
+
+/** A line of text, in pixels of the source. Its corners are in the order in which a picture is seen, from the top left one on, clockwise. */
+export interface TaskLine {
+  text: string;
+  score: number;
+  box: { xmin: number; ymin: number; xmax: number; ymax: number };
+  corners: Landmark[];
 }
 
 /** In pixels of the source; z is smaller the nearer it is. */
@@ -647,7 +655,7 @@ export interface PixelMap<D = Uint8Array | Float32Array> {
   toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
 }
 
-/** What a kind of task answers with: a list, the likeliest first, or a mask, a depth, a vector of length 1. */
+/** What a kind of task answers with: a list, the likeliest first, lines of text in reading order, or a mask, a depth, a vector of length 1. */
 export interface TaskAnswers<Label extends string = string> {
   classify: TaskFinding<Label>[];
   detect: TaskFinding<Label>[];
@@ -657,6 +665,7 @@ export interface TaskAnswers<Label extends string = string> {
   depth: { depth: PixelMap };
   "embed-image": { vector: Float32Array };
   landmarks: TaskFinding<Label>[];
+  ocr: TaskLine[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 

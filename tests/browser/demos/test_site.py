@@ -225,7 +225,11 @@ def test_a_task_is_fetched_when_its_page_is_opened(site: Path) -> None:
     for page in build.TASKS:
         needed = {f"{page}/index.html"}
         if (site / page / "model").exists():
-            needed |= {f"{page}/model/model.json", f"{page}/model/singe-tasks.js", *build.TASK_SAMPLES}
+            needed |= {
+                f"{page}/model/model.json",
+                f"{page}/model/singe-tasks.js",
+                *map(build.sample, build.TASK_SAMPLES[page]),
+            }
         assert needed <= set(known["pages"][f"{page}/index.html"])
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from browsers import plain
-from pointing import task_of
+from pointing import task_of as pointing
+from reading import task_of as reading
 
 import singe as sg
 from singe.model.model import Model
+from singe.tasks.chains import CHAINS as ALL_CHAINS
 from singe.tasks.kinds import KINDS
 from singe.tools.serving.folder_server import Server
 
@@ -83,6 +85,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "models elsewhere": {"kind": "landmarks", "parts": ["../wide", "points"]},
 }
 """Bundles whose facts were changed."""
+CHAINS = {"landmarks": pointing, "ocr": reading}
+"""Those of several models."""
 PHOTOS = {"wide": photo(150, 70), "high": photo(40, 90), "small": photo(20, 17)}
 
 
@@ -95,7 +99,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pat
         sg.export(made, root / kind)
         made.save(root / f"{kind}.singe")
     sg.export(TASKS["depth"][0], root / "plain")
-    sg.export(task_of(), root / "landmarks")
+    for kind, chain in CHAINS.items():
+        sg.export(chain(), root / kind)
     for name, data in PHOTOS.items():
         (root / f"{name}.png").write_bytes(data)
     for name, change in CHANGES.items():
@@ -176,13 +181,17 @@ def test_every_kind_is_compared() -> None:
     assert TASKS.keys() == {
         name for name, kind in KINDS.items() if kind.medium.in_pages and kind.medium.name == "picture"
     }
+    assert CHAINS.keys() == ALL_CHAINS.keys()
 
 
 @pytest.mark.parametrize("device", ["wasm", "webgpu"])
-def test_a_page_runs_several_models_as_python_does(site: tuple[Server, Path], page: Any, device: str) -> None:
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_page_runs_several_models_as_python_does(
+    site: tuple[Server, Path], page: Any, kind: str, device: str
+) -> None:
     page.goto(site[0].address)
-    found = page.evaluate(ASK, ["landmarks", device, device == "wasm", list(PHOTOS), {"threshold": 0.2}])
-    answers = task_of()([site[1] / f"{name}.png" for name in PHOTOS], threshold=0.2)
+    found = page.evaluate(ASK, [kind, device, device == "wasm", list(PHOTOS), {"threshold": 0.1}])
+    answers = CHAINS[kind]()([site[1] / f"{name}.png" for name in PHOTOS], threshold=0.1)
     assert any(map(len, answers))
     for mine, theirs in zip(found["answers"], answers, strict=True):
         assert_same(mine, theirs.to_dict())

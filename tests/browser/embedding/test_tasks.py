@@ -11,6 +11,8 @@ from browsers import chromium
 from bundles import STATIC
 from pages import node
 from pointing import CHAIN, Told
+from reading import CHAIN as READING
+from reading import Blots
 from sites import served
 
 import singe as sg
@@ -244,3 +246,56 @@ def test_what_is_followed_in_a_page_is_what_python_follows(name: str) -> None:
     assert found["calls"] == told.calls
     assert found["wrong"]["code"] == "input"
     assert "top is 17" in found["wrong"]["message"]
+
+
+OCR = f'const {{ ocr }} = await import("{(STATIC / "tasks/singe-task-ocr.js").as_uri()}");'
+
+
+@pytest.mark.parametrize(
+    ("seed", "has_turned", "sides"),
+    [(0, True, (60, 90)), (1, True, (720, 900)), (2, False, (3000, 700)), (3, True, (90, 5))],
+)
+def test_lines_are_found_and_ordered_in_a_page_as_in_python(
+    seed: int, has_turned: bool, sides: tuple[int, int]
+) -> None:
+    """Regions, their rectangles, the order and the views of lines are plain functions of both languages."""
+    blots = Blots(seed, has_turned)
+    body = f"""{OCR}
+    const calls = [];
+    const round = (values) => Array.from(values, (x) => Math.round(x * 1000) / 1000);
+    const run = async (name, {{ rows, columns, places, widths, samples }}) => {{
+      if (name === "det") {{
+        calls.push([name, rows.length, columns.length]);
+        return {{ chances: {{ data: new Float32Array(Uint8Array.from(atob(given.chances), (c) => c.charCodeAt(0)).buffer), shape: given.shape }} }};
+      }}
+      calls.push([name, round(places.data), round(widths), round(samples), columns.length]);
+      const x = Array.from(widths, (_, k) => places.data[6 * k]);
+      if (name === "cls") return {{ turned: {{ data: x.map((at) => (((at % 5) + 5) % 5 < 2 ? 0.95 : 0.1)) }} }};
+      const characters = Int32Array.from(x.flatMap((at, k) => [widths[k] % 4, 0, at % 4]));
+      return {{ characters: {{ data: characters, shape: [x.length, 3] }}, scores: {{ data: x.map((at) => (at % 10) / 10) }} }};
+    }};
+    const info = {{ kind: "ocr", parts: given.parts, labels: given.labels, options: {{}} }};
+    const [height, width] = given.sides;
+    const answers = await ocr(run, info, {{ threshold: 0.1 }})({{ data: new Uint8Array(0), width, height }});
+    const wrong = await failure(async () => ocr(run, {{ ...info, labels: ["", "a"] }}, {{ threshold: 0.1 }})({{ data: new Uint8Array(0), width, height }}));
+    return {{ answers, calls, wrong }};
+    """
+    found = node(body, **blots.to_dict(), sides=sides)
+    wanted: Any = READING.begin(blots.parts(), {"threshold": 0.1})(np.zeros((*sides, 4), np.uint8))
+    assert len(wanted) > 2
+    assert [line["text"] for line in found["answers"]] == [line.text for line in wanted]
+    for mine, theirs in zip(found["answers"], wanted.to_dict(), strict=True):
+        for part in ("corners", "box"):
+            np.testing.assert_allclose(values(mine[part]), values(theirs[part]), atol=1e-6)
+        np.testing.assert_allclose(mine["score"], theirs["score"], atol=1e-6)
+    for mine, theirs in zip(found["calls"], blots.calls, strict=False):
+        assert mine[0] == theirs[0]
+        one, other = (np.hstack([np.ravel(x) for x in call[1:]]) for call in (mine, theirs))
+        np.testing.assert_allclose(one, other, atol=2e-3)
+    assert found["wrong"]["code"] == "format"
+    assert "that are named: export it with the characters.txt" in found["wrong"]["message"]
+
+
+def values(part: Any) -> list[float]:
+    """The numbers of corners, or of a box."""
+    return [x for point in (part if isinstance(part, list) else [part]) for x in point.values()]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reading import net
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -119,28 +120,12 @@ def test_a_line_is_turned_where_it_reads_better(chance: float, upside_down: bool
     assert ways == ([False] if chance < 0.9 else [True] if upside_down else [True, False])
 
 
-def darkness(x: sg.Tensor) -> sg.Tensor:
-    return (x.mean(1, keepdims=True) < 0.0).to(dtype="float32")
-
-
-def strokes(x: sg.Tensor) -> sg.Tensor:
-    """For every eighth column, whether there is nothing ("") or something red ("r"), or blue ("b"), or grey (" ")."""
-    column = x[:, :, 8:40].mean(2)
-    count, _, width = column.shape
-    parts = column.reshape(count, 3, width // 8, 8).mean(3)
-    blue, red = parts[:, 0], parts[:, 2]
-    nothing = red * 0.0 + 0.3
-    return sg.stack([nothing, red - blue, blue - red, nothing * 0.0], -1)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Models that find what is dark, and read colours."""
     pytest.importorskip("PIL.Image", reason="Pillow is not here")
-    det = Model.of(darkness, {"x": ("N", 3, "H", "W")}, "numpy")
-    rec = Model.of(strokes, {"x": ("N", 3, 48, "W")}, "numpy")
-    sg.onnx.save(det, tmp_path / "det.onnx")
-    sg.onnx.save(rec, tmp_path / "rec.onnx", metadata={"character": "r\nb\n"})
+    sg.onnx.save(net("det"), tmp_path / "det.onnx")
+    sg.onnx.save(net("rec"), tmp_path / "rec.onnx", metadata={"character": "r\nb\n"})
     return tmp_path
 
 
@@ -179,7 +164,7 @@ def test_a_task_of_several_models_is_made_of_a_folder(folder: Path) -> None:
 
 
 def test_the_characters_are_those_of_the_file_beside_it_where_the_model_names_none(folder: Path) -> None:
-    sg.onnx.save(Model.of(strokes, {"x": ("N", 3, 48, "W")}, "numpy"), folder / "rec.onnx")
+    sg.onnx.save(net("rec"), folder / "rec.onnx")
     with pytest.raises(FormatError, match=r"put them into characters\.txt"):
         sg.task("ocr", folder, device="numpy")
     (folder / "characters.txt").write_text("R\nB\n", encoding="utf-8")
@@ -198,20 +183,12 @@ def test_what_a_task_of_several_models_does_not_take_is_refused(folder: Path) ->
     with pytest.raises(InputError, match="a task of several models takes a device alone"):
         sg.task("ocr", folder, labels=["a"])  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InputError, match="got a Model, expected zoo:NAME, or a folder"):
-        sg.task("ocr", Model.of(darkness, {"x": ("N", 3, "H", "W")}, "numpy"))  # pyright: ignore[reportCallIssue, reportArgumentType]
+        sg.task("ocr", net("det"))  # pyright: ignore[reportCallIssue, reportArgumentType]
     (folder / "rec.onnx").unlink()
     with pytest.raises(InputError, match=r"has no rec\.onnx; expected zoo:NAME, or a folder with det\.onnx"):
         sg.task("ocr", folder)
     with pytest.raises(InputError, match=r"has no det\.onnx and no rec\.onnx"):
         sg.task("ocr", "zoo:blazeface")
-    with pytest.raises(InputError, match="ocr is a task that runs in Python"):
-        sg.export(sg.task("ocr", _whole(folder)), folder / "out")  # pyright: ignore[reportArgumentType]
-
-
-def _whole(folder: Path) -> Path:
-    rec = Model.of(strokes, {"x": ("N", 3, 48, "W")}, "numpy")
-    sg.onnx.save(rec, folder / "rec.onnx", metadata={"character": "r\nb\n"})
-    return folder
 
 
 def test_the_command_prints_texts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

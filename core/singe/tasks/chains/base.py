@@ -49,7 +49,7 @@ Following = Callable[[np.ndarray], Answer]
 class Chain:
     """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent. facts:
     labels and options of a ChainSpec, of the models and of the paths of all files. begin: with the settings of a call. settings: as in
-    TaskKind. in_pages: whether singe-task-runner.js has it."""
+    TaskKind."""
 
     name: str
     about: str
@@ -58,7 +58,6 @@ class Chain:
     facts: Callable[[Mapping[str, Model], Mapping[str, Path]], tuple[Sequence[str], Mapping[str, Any]]]
     begin: Callable[[ChainParts, Mapping[str, Any]], Following]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    in_pages: bool = True
 
 
 def applied(graph: Graph, x: Tensor) -> Sequence[Tensor]:

@@ -38,6 +38,8 @@ UPRIGHT: Final = 1.5
 AT_ONCE: Final = 6
 """So many lines are read at once, of much the same width."""
 CHARACTERS: Final = "characters.txt"
+_ROUNDING: Final = 1e-6
+"""Taken off a width, so that a whole one is the same however it was rounded."""
 
 
 def _finding(model: Model) -> Graph:
@@ -198,7 +200,7 @@ def upright(corners: np.ndarray) -> np.ndarray:
 def _wide(corners: np.ndarray) -> int:
     """The width of a line of HEIGHT."""
     height, width = sides_of(corners)
-    return max(1, int(np.ceil(HEIGHT * width / height)))
+    return max(1, int(np.ceil(HEIGHT * width / height - _ROUNDING)))
 
 
 def _views(picture: np.ndarray, lines: Sequence[np.ndarray], least: int, most: int) -> dict[str, np.ndarray]:
@@ -243,5 +245,5 @@ def _box(corners: np.ndarray) -> Box:
 OCR: Final = Chain(
     "ocr", "the lines of text of a picture, in reading order",
     {"det": ChainPart(("det.onnx",), _finding), "cls": ChainPart(("cls.onnx",), _turning, optional=True), "rec": ChainPart(("rec.onnx",), _reading)},
-    (CHARACTERS,), lambda models, files: (characters_of(files), {}), _begin, {"threshold": 0.5}, in_pages=False,
+    (CHARACTERS,), lambda models, files: (characters_of(files), {}), _begin, {"threshold": 0.5},
 )  # fmt: skip

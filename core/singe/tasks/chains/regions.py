@@ -13,6 +13,9 @@ MOST: Final = 1000
 """So many regions are looked at, the largest of a map."""
 LEAST: Final = 3.0
 """A rectangle with a side of fewer pixels is noise."""
+ALIKE: Final = 1 + 1e-9
+DIGITS: Final = 6
+"""Areas whose ratio is less are equal, and so are places with the same digits: rounding, which differs by language, does not choose."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ def smallest_rectangle(points: np.ndarray) -> np.ndarray:
     along = edges @ corners.T
     across = np.stack([-edges[:, 1], edges[:, 0]], 1) @ corners.T
     spans = [x.min(1) for x in (along, across)], [x.max(1) for x in (along, across)]
-    best = int(np.argmin((spans[1][0] - spans[0][0]) * (spans[1][1] - spans[0][1])))
+    areas = (spans[1][0] - spans[0][0]) * (spans[1][1] - spans[0][1])
+    best = int(np.argmax(areas <= areas.min() * ALIKE))
     u = edges[best]
     v = np.array([-u[1], u[0]])
     ways = ((0, 0), (1, 0), (1, 1), (0, 1))
@@ -153,10 +157,10 @@ def grown(corners: np.ndarray, ratio: float) -> np.ndarray:
 
 
 def ordered(corners: np.ndarray) -> np.ndarray:
-    """Corners from the top left one on, clockwise: of the two on the left, the upper one is the first."""
+    """Corners from the top left one on, clockwise: of the two on the left, the upper one is the first. One below another is not left of it."""
     around = corners - corners.mean(0)
     corners = corners[np.argsort(np.arctan2(around[:, 1], around[:, 0]))]
-    left = np.argsort(corners[:, 0], kind="stable")[:2]
+    left = np.lexsort((corners[:, 1], np.round(corners[:, 0], DIGITS)))[:2]
     return np.roll(corners, -int(left[np.argmin(corners[left, 1])]), 0)
 
 

@@ -154,8 +154,6 @@ def export(
     chain = model if isinstance(model, ChainTask) else None
     files: Mapping[str, bytes] = {}
     if chain is not None:
-        if not chain.chain.in_pages:
-            raise InputError(f"export: {chain.kind} is a task that runs in Python, and is not exported yet")
         model = list(chain.models.values())[-1]
     elif task is not None:
         of_task = cast("Task", model)

@@ -61,7 +61,9 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
     "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
-    "singe-task-runner.js": frozenset(("singe-task-answers.js", "singe-task-landmarks.js", "singe-task-runner.js")),
+    "singe-task-runner.js": frozenset(
+        f"singe-task-{part}.js" for part in ("answers", "crops", "landmarks", "ocr", "regions", "runner")
+    ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
