@@ -30,6 +30,7 @@ from .spec import TaskSpec
 from .speech import SPEECH
 
 if TYPE_CHECKING:
+    from .speech.speak import SpeakTask
     from .speech.transcribe import TranscribeTask
 
 
@@ -100,6 +101,12 @@ def task(  # pyright: ignore[reportOverlappingOverload]
 
 
 @overload
+def task(  # pyright: ignore[reportOverlappingOverload]
+    kind: Literal["speak"], model: str | Path | None = None, *, device: str | Device = "auto"
+) -> SpeakTask: ...
+
+
+@overload
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
@@ -112,7 +119,7 @@ def task(
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "transcribe") with a
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "transcribe", "speak") with a
     model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
@@ -122,9 +129,10 @@ def task(
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "landmarks", "ocr" and "transcribe" have several models, and take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
+    "landmarks", "ocr", "transcribe" and "speak" take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
     folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
-    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2.
+    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2. "speak": a voice of Piper, VOICE.onnx, with
+    VOICE.onnx.json beside it.
     """
     several = kind in CHAINS or kind in SPEECH
     if not several:

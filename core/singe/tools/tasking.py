@@ -12,13 +12,14 @@ from ..files.zoo import MODELS
 from ..report import seconds
 from ..tasks.calling import AnyTask
 from ..tasks.chains import CHAINS
-from ..tasks.speech import SPEECH
 from ..tasks.task import task as make_task
 from ..texts import say
 from .progress import doing
 
 PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
+SUFFIXES: Final = {"transcribe": ".txt", "speak": ".wav"}
+"""Of the files of answers that are no pictures."""
 SETTINGS: Final = ("threshold", "top", "language", "translate", "beams")
 
 
@@ -47,7 +48,7 @@ def _place(args: Namespace, path: str) -> Path:
     if len(args.files) == 1:
         return Path(args.out)
     Path(args.out).mkdir(parents=True, exist_ok=True)
-    suffix = ".txt" if args.kind in SPEECH else ".png"
+    suffix = SUFFIXES.get(args.kind, ".png")
     return Path(args.out) / f"{Path(path).stem}{suffix}"
 
 

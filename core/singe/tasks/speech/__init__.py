@@ -1,4 +1,4 @@
-"""Tasks of speech: what makes each of a folder or of a row of the zoo. Their models are functions that share one network."""
+"""Tasks of speech: what makes each of a folder or of a row of the zoo. Their models are functions of one network, or need what makes phonemes of texts."""
 
 from __future__ import annotations
 
@@ -16,4 +16,13 @@ def _transcribe(source: str | Path, device: str | Device) -> AnyTask:
     return transcribe_task(source, device)
 
 
-SPEECH: Final[Mapping[str, Callable[[str | Path, str | Device], AnyTask]]] = {"transcribe": _transcribe}
+def _speak(source: str | Path, device: str | Device) -> AnyTask:
+    from .speak import speak_task  # noqa: PLC0415 (see above)
+
+    return speak_task(source, device)
+
+
+SPEECH: Final[Mapping[str, Callable[[str | Path, str | Device], AnyTask]]] = {
+    "transcribe": _transcribe,
+    "speak": _speak,
+}

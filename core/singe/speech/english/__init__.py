@@ -1,0 +1,4 @@
+"""How English is read aloud: numbers as words, words as sounds."""
+
+from .pronouncing import English as English
+from .pronouncing import read_dictionary as read_dictionary

@@ -1,0 +1,176 @@
+"""A voice of Piper: an ONNX model that makes sound of phonemes, and the file beside it that numbers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import FormatError, InputError
+from ..language.files import read_json
+from ..late_dataclass import dataclass
+from ..model.model import Model
+from .english.numbers import ABBREVIATION
+
+BEGIN, END, PAD = "^", "$", "_"
+MAX_PHONEMES: Final = 1000
+"""Of a sentence; longer ones are cut at a space, and said as several."""
+PAUSE_SECONDS: Final = 0.2
+"""Of silence after a sentence."""
+_SENTENCE: Final = re.compile(r"[^.!?…\n]*(?:[.!?…]+[\"'”’)]*(?=\s|$)|\n+|[.!?…]+)")
+
+
+@dataclass(frozen=True)
+class VoiceDescription:
+    """numbers: those of each phoneme. language: the family of its language, such as "en"; letters: whether its phonemes are letters of texts.
+    noise, breadth: how much chance is in the voice and in its rhythm. speakers: by name."""
+
+    rate: int
+    numbers: Mapping[str, tuple[int, ...]]
+    language: str
+    letters: bool
+    noise: float
+    length: float
+    breadth: float
+    speakers: Mapping[str, int]
+
+
+def read_voice(path: Path) -> VoiceDescription:
+    """The description in a voice's .onnx.json."""
+    values = read_json(path)
+
+    def part(name: str) -> Mapping[str, Any]:
+        found = values.get(name, {})
+        if not isinstance(found, dict):
+            raise FormatError(f"{path}: {name} is {found!r:.60}, expected an object")
+        return found
+
+    rate, numbers = part("audio").get("sample_rate"), part("phoneme_id_map")
+    kind = values.get("phoneme_type", "espeak")
+    if type(rate) is not int or not 1000 <= rate <= 192_000:
+        raise FormatError(f"{path}: audio.sample_rate is {rate!r:.40}, expected samples a second")
+    if not {BEGIN, END, PAD} <= numbers.keys() or not all(
+        isinstance(ids, list) and all(type(k) is int and 0 <= k < 1 << 16 for k in ids) for ids in numbers.values()
+    ):
+        raise FormatError(
+            f"{path}: phoneme_id_map: expected numbers of phonemes, among them of {BEGIN}, {END} and {PAD}"
+        )
+    if kind not in ("espeak", "text"):
+        raise FormatError(f"{path}: phoneme_type is {kind!r:.40}, expected 'espeak' or 'text'")
+    scales = {
+        name: part("inference").get(name, usual)
+        for name, usual in (("noise_scale", 0.667), ("length_scale", 1.0), ("noise_w", 0.8))
+    }
+    if not all(type(x) in (int, float) and 0 <= x < 100 for x in scales.values()):
+        raise FormatError(f"{path}: inference is {scales}, expected numbers from 0 on")
+    speakers = part("speaker_id_map")
+    if not all(type(k) is int and k >= 0 for k in speakers.values()):
+        raise FormatError(f"{path}: speaker_id_map: expected numbers of speakers")
+    language = str(part("language").get("family") or str(part("espeak").get("voice", "")).partition("-")[0])
+    return VoiceDescription(
+        rate, {sign: tuple(ids) for sign, ids in numbers.items()}, language, kind == "text",
+        float(scales["noise_scale"]), float(scales["length_scale"]), float(scales["noise_w"]), speakers,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Speaking:
+    """How a text is said. speed: 2 is twice as fast; speaker: the name or the number of one, of a voice that has several; seed: of what
+    chance adds, so that a text sounds the same again; None: at every call otherwise; phonemes: whether the text is signs of IPA already."""
+
+    speed: float = 1.0
+    speaker: str | int = 0
+    seed: int | None = 0
+    phonemes: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.speed, (int, float)) or not 0.1 <= self.speed <= 10:
+            raise InputError(f"speak: speed {self.speed!r:.40}, expected a number from 0.1 to 10")
+
+
+def sentences(parts: Iterable[str]) -> Iterator[str]:
+    """The sentences of a text that comes in parts, each as soon as another one has begun."""
+    held = ""
+    for part in parts:
+        held += part
+        while (found := _SENTENCE.match(held)) and found.end() < len(held):
+            if ABBREVIATION.search(held[: found.end()].rstrip() + " ") and held[found.end() - 1] == ".":
+                later = _SENTENCE.match(held, found.end())
+                if later is None or later.end() >= len(held):
+                    break
+                found = later
+            if text := held[: found.end()].strip():
+                yield text
+            held = held[found.end() :]
+    rest = held
+    while rest.strip():
+        found = _SENTENCE.match(rest)
+        end = found.end() if found and not ABBREVIATION.search(rest[: found.end()]) else len(rest)
+        if text := rest[:end].strip():
+            yield text
+        rest = rest[end:]
+
+
+class PiperVoice:
+    """A voice on a device. signs: the phonemes of a text."""
+
+    def __init__(self, model: Model, description: VoiceDescription, signs: Callable[[str], str]) -> None:
+        names = {x.name for x in model.inputs}
+        needed = {"input", "input_lengths", "scales"}
+        if not needed <= names <= needed | {"sid"}:
+            raise InputError(
+                f"speak: the model takes {', '.join(map(str, model.inputs))}; expected {', '.join(sorted(needed))}"
+            )
+        self.model: Final = model
+        self.description: Final = description
+        self._signs: Final = signs
+        self._speakers: Final = "sid" in names
+        self._session: Final = model.session() if model.states else model
+
+    def begin(self, how: Speaking) -> None:
+        """Begin the chance of a seed."""
+        if how.seed is not None and self.model.states:
+            self._session.seed(how.seed)
+
+    def say(self, sentence: str, how: Speaking) -> np.ndarray:
+        """The samples of a sentence, and of the pause behind it."""
+        d = self.description
+        signs = sentence if how.phonemes or d.letters else self._signs(sentence)
+        made = [self._run(part, how) for part in _cut(signs)]
+        return np.concatenate([*made, np.zeros(round(PAUSE_SECONDS * d.rate), np.float32)])
+
+    def _run(self, signs: str, how: Speaking) -> np.ndarray:
+        d = self.description
+        pad = d.numbers[PAD]
+        ids = [*d.numbers[BEGIN], *pad]
+        for sign in signs:
+            ids += (*d.numbers[sign], *pad) if sign in d.numbers else ()
+        ids += d.numbers[END]
+        given = {
+            "input": np.array([ids], np.int64),
+            "input_lengths": np.array([len(ids)], np.int64),
+            "scales": np.array([d.noise, d.length / how.speed, d.breadth], np.float32),
+        }
+        if self._speakers:
+            given["sid"] = np.array([self._speaker(how.speaker)], np.int64)
+        return np.asarray(self._session(given), np.float32).reshape(-1)
+
+    def _speaker(self, speaker: str | int) -> int:
+        known = self.description.speakers
+        number = known.get(speaker) if isinstance(speaker, str) else speaker
+        if number is None or number not in (known.values() or (0,)):
+            raise InputError(f"speak: speaker {speaker!r:.40}, expected one of {', '.join(known) or '0'}")
+        return number
+
+
+def _cut(signs: str) -> Iterator[str]:
+    while len(signs) > MAX_PHONEMES:
+        place = signs.rfind(" ", 0, MAX_PHONEMES)
+        place = MAX_PHONEMES if place <= 0 else place
+        yield signs[:place]
+        signs = signs[place:]
+    if signs.strip():
+        yield signs

@@ -1,0 +1,166 @@
+"""`sg.task("speak")`: a text, read aloud by a voice of Piper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import InputError
+from ...files import write, zoo
+from ...files.sounds import wav_bytes
+from ...files.urls import ZOO
+from ...late_dataclass import dataclass
+from ...model.files import load
+from ...runtime.device import Device
+from ...speech.english import English, read_dictionary
+from ...speech.piper import PiperVoice, Speaking, VoiceDescription, read_voice, sentences
+from ..answers import Answer
+from ..calling import AnyTask
+
+WORDS: Final = "cmudict.dict"
+"""A dictionary of English, of the form of CMU's."""
+ENGLISH: Final = "en"
+_SETTINGS: Final[Mapping[str, Any]] = {f.name: f.default for f in fields(Speaking)}
+
+
+@dataclass(frozen=True, repr=False)
+class SpokenSound(Answer):
+    """audio: samples from −1 to 1; sample_rate: how many a second; text: what they say."""
+
+    audio: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
+    sample_rate: int = 0
+    text: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"audio": self.audio.tolist(), "sample_rate": self.sample_rate, "text": self.text}
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a .wav file."""
+        write(Path(path), [wav_bytes(self.audio, self.sample_rate)])
+
+    def __repr__(self) -> str:
+        return f"<speak: {len(self.audio) / max(1, self.sample_rate):.2f} s at {self.sample_rate} samples a second>"
+
+
+class SpeakTask(AnyTask):
+    """A voice, which reads texts aloud.
+
+        speak = sg.task("speak")
+        speak("Good morning.").save("morning.wav")
+        for sound in speak.stream(text):        # sentence by sentence, while the next one is made
+            play(sound.audio, sound.sample_rate)
+
+    info: the facts of the voice.
+    """
+
+    def __init__(self, voice: PiperVoice, name: str) -> None:
+        super().__init__("speak", _SETTINGS)
+        self.info: Final[VoiceDescription] = voice.description
+        self._name = name
+        self._voice: PiperVoice | None = voice
+
+    @property
+    def voice(self) -> PiperVoice:
+        if self._voice is None:
+            raise self._closed()
+        return self._voice
+
+    @property
+    def device(self) -> Device:
+        return self.voice.model.device
+
+    def close(self) -> None:
+        self._voice = None
+
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], SpokenSound]:
+        how = Speaking(**settings)
+
+        def said(source: Any) -> SpokenSound:
+            self.voice.begin(how)
+            made = [self._said(sentence, how) for sentence in sentences([_checked(source)])]
+            audio = np.concatenate([sound.audio for sound in made]) if made else np.zeros(0, np.float32)
+            return SpokenSound("speak", None, audio, self.info.rate, source)
+
+        return said
+
+    def stream(self, frames: str | Iterable[str], **settings: Any) -> Iterator[SpokenSound]:
+        """The sounds of the sentences of a text, or of one that comes in parts, such as from a language model; while one is played, the
+        next is made."""
+        how = Speaking(**self._chosen(settings))
+        self.voice.begin(how)
+        parts = [frames] if isinstance(frames, str) else map(_checked, frames)
+        return self._ahead(sentences(parts), how)
+
+    def _ahead(self, texts: Iterator[str], how: Speaking) -> Iterator[SpokenSound]:
+        with ThreadPoolExecutor(1) as pool:
+            made = None
+            for text in texts:
+                following = pool.submit(self._said, text, how)
+                if made is not None:
+                    yield made.result()
+                made = following
+            if made is not None:
+                yield made.result()
+
+    def _said(self, sentence: str, how: Speaking) -> SpokenSound:
+        return SpokenSound("speak", None, self.voice.say(sentence, how), self.info.rate, sentence)
+
+    def __repr__(self) -> str:
+        if self._voice is None:
+            return "<task speak, closed>"
+        return f"<task speak: {self._name} on {self.device.name}, {self.info.rate} samples a second>"
+
+
+def _checked(text: Any) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"speak: got a {type(text).__name__}, expected a text")
+    return text
+
+
+def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
+    """Of a row of the zoo, or of a folder or a file VOICE.onnx, with VOICE.onnx.json beside it."""
+    if isinstance(source, str) and source.startswith(ZOO):
+        files = {file.name: zoo.fetch(f"{source}/{file.name}") for file in zoo.find(source).files}
+        model = next(path for name, path in files.items() if name.endswith(".onnx"))
+        facts = next(path for name, path in files.items() if name.endswith(".json"))
+        words = files.get(WORDS)
+    else:
+        model = _model_at(Path(source))
+        facts = model.with_name(f"{model.name}.json")
+        words = model.with_name(WORDS)
+        if not facts.is_file():
+            raise InputError(f"{model}: without {facts.name} beside it, which numbers the voice's phonemes")
+    description = read_voice(facts)
+    return SpeakTask(
+        PiperVoice(load(model, device, name=model.stem), description, _reader(description, words)), model.stem
+    )
+
+
+def _model_at(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*.onnx"))
+    if len(found) != 1:
+        raise InputError(f"{path}: {len(found)} files .onnx, expected a folder with one voice, or the file itself")
+    return found[0]
+
+
+def _reader(description: VoiceDescription, words: Path | None) -> Callable[[str], str]:
+    """What makes phonemes of texts in the language of a voice."""
+    if description.language != ENGLISH:
+        language = description.language
+
+        def refuse(text: str) -> str:
+            raise InputError(
+                f"speak: texts in {language!r:.20} cannot be read yet; give signs of IPA, with phonemes=True"
+            )
+
+        return refuse
+    if words is None or not words.is_file():
+        words = zoo.fetch(f"{zoo.default_for('speak')}/{WORDS}")
+    return English(read_dictionary(words)).phonemes
