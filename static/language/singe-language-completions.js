@@ -29,6 +29,7 @@ const FIELDS = {
   seed: "seed",
   stop: "stop",
   tools: "tools",
+  chat_template_kwargs: "chatTemplateKwargs",
   regex: "regex",
   shift: "shift",
   drafts: "drafts",

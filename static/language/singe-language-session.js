@@ -21,7 +21,7 @@ import { Drafts, Shift, commonBeginning } from "./singe-language-ahead.js";
 import { Answer } from "./singe-language-answer.js";
 import { LATEST, NOT_CHOSEN, SAMPLING, choosing, noNumbers, sampler } from "./singe-language-sampling.js";
 
-const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools", "schema", "regex", "shift", "drafts"]);
+const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools", "chatTemplateKwargs", "schema", "regex", "shift", "drafts"]);
 const OF_SYSTEM = new Set(["system", "developer"]);
 const NOTHING = new Uint8Array(0);
 
@@ -87,9 +87,9 @@ export class LanguageSession {
    * @param {readonly Message[]} messages
    * @param {ChatOptions} [options]
    */
-  chat(messages, { tools, ...options } = {}) {
+  chat(messages, { tools, chatTemplateKwargs: extra, ...options } = {}) {
     const llm = this.#llm;
-    const idsOf = (/** @type {readonly Message[]} */ some) => llm.tokenizer.encode(llm.template(some, { tools }), { addSpecial: false });
+    const idsOf = (/** @type {readonly Message[]} */ some) => llm.tokenizer.encode(llm.template(some, { tools, extra }), { addSpecial: false });
     const ids = idsOf(messages);
     // What comes before what is said: that which a prompt has in common with one whose first message is another.
     const place = messages.findIndex(({ role }) => !OF_SYSTEM.has(role));

@@ -115,7 +115,7 @@ export class LanguageModel {
   /**
    * The text that the model reads for a conversation.
    * @param {readonly Message[]} messages
-   * @param {{ tools?: object[], addGenerationPrompt?: boolean }} [options]
+   * @param {{ tools?: object[], addGenerationPrompt?: boolean, extra?: Record<string, unknown> }} [options]
    * @returns {string}
    */
   template(messages, options) {

@@ -190,7 +190,7 @@ export interface LanguageModel {
   /** The text that goes on after a prompt, a text or ids of tokens. */
   generate(prompt: string | readonly number[], options?: GenerateOptions): Answer;
   /** The text that the model reads for a conversation, by its own template. */
-  template(messages: readonly Message[], options?: { tools?: object[]; addGenerationPrompt?: boolean }): string;
+  template(messages: readonly Message[], options?: { tools?: object[]; addGenerationPrompt?: boolean; extra?: Record<string, unknown> }): string;
   /** In the shape of Chrome's Prompt API. */
   readonly LanguageModel: PromptModel;
   /** A conversation of its own. Sessions share the weights. */
@@ -312,6 +312,8 @@ export interface GenerateOptions extends SamplingOptions {
 export interface ChatOptions extends GenerateOptions {
   /** Functions that the model may call, as OpenAI describes them; only for models whose template knows tools. */
   tools?: object[];
+  /** Other names that the model's template knows: { enable_thinking: false }. */
+  chatTemplateKwargs?: Record<string, unknown>;
 }
 
 /** In OpenAI's shape; `arguments` is JSON. */
@@ -336,7 +338,7 @@ export interface Answer extends AsyncIterable<string> {
 
 /**
  * OpenAI's fields that there are: max_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop, tools, tool_choice (auto
- * or none), response_format; and top_k, min_p, regex, shift, drafts, signal.
+ * or none), response_format; and top_k, min_p, regex, shift, drafts, chat_template_kwargs, signal.
  */
 export interface CompletionRequest {
   messages: readonly Message[];

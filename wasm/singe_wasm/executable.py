@@ -1,7 +1,7 @@
 """Executables of the backend "wasm": Programs with their modules linked and their weights in memory.
 
-An executable keeps the words of Plans for the last few sets of input shapes, with addresses in place of buffers. A run
-fills in the addresses of its inputs, outputs and states, and passes all words to the engine at once.
+An executable keeps the words of Plans for the last few sets of input shapes, with addresses in place of buffers; shapes that differ in
+bounded sizes share them. A run fills in the addresses of its inputs, outputs and states, and passes all words to the engine at once.
 """
 
 from __future__ import annotations
@@ -181,7 +181,18 @@ class WasmExecutable:
     def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:
         """The words for inputs of these shapes and dtypes; those that do not fit are errors."""
         self._check_held()
-        return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._place(self.program.bound(shapes, kinds)))
+        bounds = self.program.bounds
+        if not bounds:
+            return self._plans.at((tuple(shapes), tuple(kinds)), lambda: self._place(self.program.bound(shapes, kinds)))
+        sizes = self.program.bound(shapes, kinds)
+        key = id(self.program.at(sizes)), tuple((name, size) for name, size in sizes.items() if name not in bounds)
+        found = self._plans.at(key, lambda: self._place(sizes))
+        changed = found.plan.refit(sizes)
+        if changed is None:
+            return self._place(sizes)
+        for number, places in changed.items():
+            found.words[places] = as_words([number])
+        return found
 
     def _place(self, sizes: Mapping[str, int]) -> Placed:
         program = self.program.at(sizes)

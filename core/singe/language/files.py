@@ -174,6 +174,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _folder(folder: Path, context: int) -> ModelFiles:
     name = str(folder)
+    if not (folder / _CONFIG).exists():
+        raise InputError(f"{name}: without {_CONFIG}; give a folder of Hugging Face, with safetensors, or a GGUF file")
     config = read_json(folder / _CONFIG)
     description = of_config(config, context, f"{name}/{_CONFIG}")
     file = next((folder / f for f in (_INDEX, _TENSORS) if (folder / f).exists()), None)

@@ -1,4 +1,4 @@
-"""A Plan: a Program's words at the sizes of a run, with the words set that depend on these."""
+"""A Plan: a Program's words at the sizes of a run, with the words set that depend on these, and set again for others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Found:
 
 
 class Plan:
-    """The words of a Program at the sizes that its inputs give; `bind` adds the sizes that a run finds to `sizes`.
+    """The words of a Program at the sizes that its inputs give; `bind` adds the sizes that a run finds to `sizes`, `refit` sets others.
 
     given: the names of the sizes that the inputs give. named: the positions of words that are buffers, so that a runner may
     replace these words by addresses. work: the positions of the calls, copies and stops. stops: the position of a stop ↦
@@ -45,6 +45,8 @@ class Plan:
         self._latest: Final[dict[str, int]] = {}  # the sizes that were found in mid-run
         self._open: Final[dict[str, list[tuple[int, Dim]]]] = {}  # such a size ↦ the words that depend on it
         self._counts: Final[set[int]] = set()  # the words that are counts of turns
+        self._bounded: Final[dict[Dim, list[int]]] = {}  # a number that depends on bounded sizes ↦ its words
+        self._checked: Final[list[tuple[Dim, bool]]] = []  # what does, too, and whether it is at least 0
         self._sized_by: Final = sized_by(program.buffers, self.given)
         self.late: Final = frozenset(program.buffers[i].place for found in self._sized_by.values() for i in found)
         self.is_straight: Final = all(g.head >= COPY for g in program.groups)
@@ -65,11 +67,31 @@ class Plan:
             elif head == LOOP:
                 self._counts.add(at + 3)
                 self._number(at + 3, program.counts[rest[1]])
-            elif isinstance(stop, Check) and self._holds(stop.dim):
-                self.words[at : at + 3] = JUMP, 1, 3
             elif stop is not None:
-                self.work.append(at)
-                self.stops[at] = stop
+                holds = isinstance(stop, Check) and self._holds(stop.dim, self.sizes)
+                if isinstance(stop, Check) and self._is_bounded(stop.dim):
+                    self._checked.append((stop.dim, holds))
+                if holds:
+                    self.words[at : at + 3] = JUMP, 1, 3
+                else:
+                    self.work.append(at)
+                    self.stops[at] = stop
+
+    def refit(self, sizes: Mapping[str, int]) -> Mapping[int, Sequence[int]] | None:
+        """Set the words for other sizes of inputs, which differ only where they are bounded: a number ↦ the positions of words that it was
+        written to. None, and nothing is done, where a Check holds at the one and not at the other."""
+        if all(self.sizes.get(name) == value for name, value in sizes.items()):
+            return {}
+        if any(self._holds(dim, sizes) != held for dim, held in self._checked):
+            return None
+        self.begin()
+        self.sizes.update(sizes)
+        changed: dict[int, list[int]] = {}
+        for dim, places in self._bounded.items():
+            for at in places:
+                self._set(at, dim)
+                changed.setdefault(self.words[at], []).append(at)
+        return changed
 
     def shape(self, buffer: int) -> tuple[int, ...]:
         """The shape of a buffer whose sizes are all known."""
@@ -102,16 +124,21 @@ class Plan:
         words = [at for at, dim in fields if self._set(at, dim)]
         return Found(words, [i for i in sized if min(self.shape(i)) >= 0], changed)
 
-    def _holds(self, dim: Dim) -> bool:
+    def _holds(self, dim: Dim, sizes: Mapping[str, int]) -> bool:
         """Whether the sizes of the inputs make a dimension at least 0."""
-        value = evaluate(dim, self.sizes)
+        value = evaluate(dim, sizes)
         return isinstance(value, int) and value >= 0
+
+    def _is_bounded(self, dim: Dim) -> bool:
+        return not symbols(dim).isdisjoint(self.program.bounds)
 
     def _number(self, at: int, dim: Dim) -> None:
         """Set the word at `at` to a dimension, now or once its sizes are known."""
         if not self._set(at, dim):
             for name in symbols(dim) - self.given:
                 self._open.setdefault(name, []).append((at, dim))
+        elif self._is_bounded(dim):
+            self._bounded.setdefault(dim, []).append(at)
 
     def _set(self, at: int, dim: Dim) -> bool:
         """Write a dimension if its sizes are known; returns whether they are."""

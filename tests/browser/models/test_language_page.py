@@ -123,6 +123,7 @@ found.prompted = [
   await prompts.prompt("hi", { responseConstraint: /(yes|no)!/ }),
   await prompts.prompt("hi", { responseConstraint: { enum: ["b", 1] }, omitResponseConstraintInput: true }),
 ];
+found.named = await create({ chat_template_kwargs: { enable_thinking: false } });
 const json = { type: "json_schema", json_schema: { name: "s", schema } };
 found.formed = await create({ response_format: json, max_tokens: null });
 found.called = await create({ tools: TOOLS, regex: CALL, max_tokens: null });
@@ -295,6 +296,7 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
     assert found["filled"][1] <= CONTEXT
     choice = found["completion"]["choices"][0]
     assert (choice["message"], choice["finish_reason"]) == ({"role": "assistant", "content": text}, "length")
+    assert found["named"]["choices"] == found["completion"]["choices"]
     chunks = found["chunks"]
     assert "".join(c["choices"][0]["delta"].get("content", "") for c in chunks if c["choices"]) == text
     assert [c["object"] for c in chunks] == ["chat.completion.chunk"] * len(chunks)

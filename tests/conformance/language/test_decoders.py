@@ -148,3 +148,8 @@ def test_packed_weights_take_rows_in_16_bits_unless_floats_are_asked_for(
     assert 0 < np.abs(rounded - exact).max() < 1e-2
     with pytest.raises(sg.InputError, match="activations: got 'int3'"):
         sg.language.load(tmp_path / "m.gguf", "numpy", context=64, activations="int3")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sg.InputError, match=r"without config\.json; give a folder of Hugging Face, .*or a GGUF file"):
+        sg.language.load(tmp_path, "numpy")

@@ -19,6 +19,7 @@ import singe as sg
 from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
 from singe.compiler.options import Options
+from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
@@ -28,6 +29,7 @@ from singe.model.program import Program
 from singe.model.sizes import without_bounds
 from singe.ops import ROWS
 from singe.program.format import from_bytes, to_bytes
+from singe.program.plan import Plan
 from singe.program.program import ProgramData, Specialised
 from singe.runtime.devices import device as open_device
 from singe.shapes import deferring, size
@@ -269,6 +271,56 @@ def test_a_run_beyond_a_bound_is_refused(device_name: str) -> None:
         program.run(words({"N": 1, "L": 129}))
 
 
+def branches_of_sizes() -> Graph:
+    """y is stretched where M is 1, which open steps do not do; at sizes that no steps can do with, the other branch runs."""
+    b = Builder()
+    p, x, y = b.input("p", (), bool_), b.input("x", (size("N"), 4), float32), b.input("y", (size("M"), 4), float32)
+    u, v = b.input("u", x.shape, float32), b.input("v", y.shape, float32)
+    with deferring():
+        branches = {"then": b.graph([u, v], [b.add(u, v)]), "otherwise": b.graph([u, v], [b.neg(u)])}
+    made = b.node(ROWS["if"], p, x, y, **branches)
+    return Graph((p, x, y), (made,), ("z",))
+
+
+def test_words_for_bounded_sizes_are_set_again() -> None:
+    """As a new plan has them; if a check holds at the one and not at the other, a new plan is needed."""
+    runs = 0
+    for graph, all_sizes in (
+        (encoder(1, 16, 2), [{"N": 2, "L": n} for n in (1, 128, 7, 64, 7)]),
+        (branches_of_sizes(), [{"N": n, "M": m} for n, m in ((3, 3), (5, 5), (3, 2), (3, 3), (8, 8))]),
+    ):
+        bounds = {"L": 128} if "L" in all_sizes[0] else {"N": 8, "M": 8}
+        program = compile_graph(graph, find_target("wasm"), Options(bounds=bounds))
+        plan = Plan(program, all_sizes[0])
+        for sizes in all_sizes[1:]:
+            before, fresh = [*plan.words], Plan(program, sizes)
+            changed = plan.refit(sizes)
+            if changed is None:
+                assert plan.words == before
+                assert plan.stops.keys() != fresh.stops.keys()
+                continue
+            runs += 1
+            assert plan.words == fresh.words
+            named = {at: number for number, places in changed.items() for at in places}
+            assert {
+                at: a for at, (a, b) in enumerate(zip(plan.words, before, strict=True)) if a != b
+            }.items() <= named.items()
+    assert runs > 5
+
+
+@RUNNERS
+def test_bounded_sizes_come_one_after_another(device_name: str) -> None:
+    model = Model(branches_of_sizes(), device_name, bounds={"N": 8, "M": 8})
+    for count, other in ((3, 3), (5, 5), (3, 2), (1, 1), (3, 3)):
+        x, y = (np.random.default_rng(k).normal(size=(k, 4)).astype(np.float32) for k in (count, other))
+        np.testing.assert_array_equal(model(np.array(False), x, y), -x)
+        if count == other:
+            np.testing.assert_array_equal(model(np.array(True), x, y), x + y)
+        else:
+            with pytest.raises(ShapeError, match="got M = 2, N = 3"):
+                model(np.array(True), x, y)
+
+
 def test_a_bound_stands_in_a_shape() -> None:
     shapes, bounds = without_bounds({"x": ("N", "L <= 512", 3), "mask": ("N", "L")})
     assert shapes == {"x": ("N", "L", 3), "mask": ("N", "L")}
@@ -311,14 +363,7 @@ def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
 
 
 def test_sizes_that_a_branch_takes_otherwise_get_steps_of_their_own() -> None:
-    """y is stretched where M is 1, which open steps do not do; at sizes that no steps can do with, the other branch runs."""
-    b = Builder()
-    p, x, y = b.input("p", (), bool_), b.input("x", (size("N"), 4), float32), b.input("y", (size("M"), 4), float32)
-    u, v = b.input("u", x.shape, float32), b.input("v", y.shape, float32)
-    with deferring():
-        branches = {"then": b.graph([u, v], [b.add(u, v)]), "otherwise": b.graph([u, v], [b.neg(u)])}
-    made = b.node(ROWS["if"], p, x, y, **branches)
-    model = Model(Graph((p, x, y), (made,), ("z",)), "numpy")
+    model = Model(branches_of_sizes(), "numpy")
     a, one, two = (np.random.default_rng(k).normal(size=(k, 4)).astype(np.float32) for k in (3, 1, 2))
     for _ in range(2):
         np.testing.assert_array_equal(model(np.array(True), a, a), a + a)
