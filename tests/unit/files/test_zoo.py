@@ -25,7 +25,7 @@ from singe.files.zoo.sources import Npm, Url, Wheel
 from singe.tools.cli import main
 from singe.zoo import fetch
 
-LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0"}
+LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause", "MIT AND BSD-2-Clause", "CC-BY-4.0"}
 """Licences under which anybody may use and ship a model."""
 DATA = b"the bytes of a model"
 SHA256 = hashlib.sha256(DATA).hexdigest()
