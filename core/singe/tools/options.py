@@ -166,6 +166,9 @@ def _zoo(command: argparse.ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", help="a model to fetch, or to remove (default: list them all)"
     )
     command.add_argument("--clear", action="store_true", help="remove the models' files from the cache")
+    command.add_argument(
+        "--speed", action="store_true", help="also time those whose files are here, and which take pictures"
+    )
 
 
 def _compile(command: argparse.ArgumentParser) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from peer import answers, session
 
-from singe import load, zoo
+from singe import load, task, zoo
 from singe.errors import InputError
 from singe.files.zoo import ZooFile, ZooModel
+from singe.tasks import PictureMap
 
 pytestmark = [pytest.mark.slow, pytest.mark.full]
 BOUND = 1e-3
@@ -31,6 +34,9 @@ VOICE = {
 }
 GIVEN: dict[str, dict[str, np.ndarray]] = {"silero-vad": SILERO, "joe": VOICE}
 """What is given to models that take more than numbers to compute with."""
+SAMPLES = Path(__file__).parents[3] / "demos" / "tasks" / "samples"
+ASKED = [m for m in zoo.models.values() if m.expected]
+NUMBER = re.compile(r"[\d.]+")
 FILES = [(m, f) for m in zoo.models.values() for f in m.files if f.name.endswith(".onnx")]
 
 
@@ -69,3 +75,23 @@ def test_agrees_with_onnxruntime(model: ZooModel, file: ZooFile, device: str) ->
     for name, wanted in expected.items():
         error = np.abs(outputs[name] - wanted).max()
         assert error <= BOUND * np.abs(wanted).max() + FLOOR, f"{name}: off by {error:.2e}"
+
+
+def first(answer: Any) -> str:
+    """What an answer says first, in words."""
+    if isinstance(answer, PictureMap):
+        return f"a {answer.name} of {answer.values.mean():.1f} in the mean"
+    return str(answer[0])
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+@pytest.mark.parametrize("model", ASKED, ids=[m.name for m in ASKED])
+def test_a_task_answers_for_its_sample_what_its_row_says(model: ZooModel, device: str) -> None:
+    for file in model.files:
+        fetched(model, file)
+    assert model.expected
+    sample, wanted = model.expected
+    found = first(task(model.task, f"zoo:{model.name}", device=device)(SAMPLES / sample))
+    assert NUMBER.sub("", found) == NUMBER.sub("", wanted)
+    for mine, theirs in zip(NUMBER.findall(found), NUMBER.findall(wanted), strict=True):
+        assert abs(float(mine) - float(theirs)) <= 1, f"{found}, expected {wanted}"

