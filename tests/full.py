@@ -144,6 +144,10 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_quantised_folders.py::test_logits_are_those_of_the_floats": plain(covering(1)),
     "unit/gpu/test_decoding.py::test_a_text_token_by_token_has_the_scores_of_numpy": covering(1),
     "unit/language/test_side_by_side.py::test_scores_are_those_of_each_conversation_alone": covering(1),
+    "unit/tasks/test_sound_tasks.py::test_a_clean_sound_in_blocks_is_that_of_the_whole": some(2, one_device),
+    "unit/tasks/test_sound_tasks.py::test_a_voice_in_blocks_of_any_size_has_the_scores_of_the_whole": some(
+        2, one_device
+    ),
     "unit/tasks/test_landmarks.py::test_points_lie_where_the_makers_own_pipeline_has_them": only(name="hands"),
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),

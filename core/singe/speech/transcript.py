@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ..late_dataclass import dataclass
 from ..texts import escaped
@@ -31,8 +31,10 @@ class SpokenPart:
 
 @dataclass(frozen=True, repr=False)
 class Transcript:
-    """text: all that is said; chunks: its parts; language: its code."""
+    """text: all that is said; chunks: its parts; language: its code. suffix: of a file that `save` writes, where nobody
+    says."""
 
+    suffix: ClassVar[str] = ".txt"
     text: str
     chunks: Sequence[SpokenPart]
     language: str

@@ -10,6 +10,12 @@ from .answers import PictureMap as PictureMap
 from .answers import TaskVector as TaskVector
 from .chains.task import ChainTask as ChainTask
 from .picture_spec import PictureInput as PictureInput
+from .sound.answers import CleanSound as CleanSound
+from .sound.answers import Notes as Notes
+from .sound.answers import Segment as Segment
+from .sound.answers import Voices as Voices
+from .sound.midi import MusicNote as MusicNote
+from .sound.spec import SoundInput as SoundInput
 from .spec import TaskSpec as TaskSpec
 from .task import Task as Task
 from .text_spec import TextInput as TextInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -81,6 +81,8 @@ def _map(values: np.ndarray) -> dict[str, Any]:
 class Answer:
     """What a task says of one input. picture: of one, its pixels (height, width, 4), which `plot` draws on."""
 
+    suffix: ClassVar[str] = ".png"
+    """Of a file that `save` writes, where nobody says."""
     kind: str
     picture: np.ndarray | None = field(repr=False, compare=False)
 

@@ -29,13 +29,14 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     head, options = _head_of(fitted, kind, wishes)
     facts: Any = fitted.preparation
     spec = replace(facts, **{**kind.preparation, **head.preparation, **wishes.preparation})
+    given_inputs = medium.inputs(spec)
 
     def whole(*given: Tensor) -> dict[str, Tensor]:
-        inputs, told = fitted.feed(dict(zip(medium.inputs, given, strict=True)), spec)
+        inputs, told = fitted.feed(dict(zip(given_inputs, given, strict=True)), spec)
         return head.decode(_applied(fitted.graph, inputs), told, options)
 
-    shapes = {name: shape for name, (_, shape) in medium.inputs.items()}
-    dtypes = {name: dtype for name, (dtype, _) in medium.inputs.items()}
+    shapes = {name: shape for name, (_, shape) in given_inputs.items()}
+    dtypes = {name: dtype for name, (dtype, _) in given_inputs.items()}
     joined = Model.of(whole, shapes, "numpy", dtypes=dtypes)
     info = TaskSpec(kind.name, spec, head.name, tuple(wishes.labels), wishes.licence, options)
     return joined.graph(), info, fitted.files

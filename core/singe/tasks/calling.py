@@ -34,8 +34,8 @@ class AnyTask:
         raise NotImplementedError
 
     def __call__(self, source: Any, **settings: Any) -> Any:
-        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; or for a text. For a list of them, a list of
-        answers.
+        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a sound: a path, a URL, bytes, or an array with
+        `sampling_rate`; or for a text. For a list of them, a list of answers.
 
         settings: of `classify`, top; of `detect`, `faces` and `landmarks`, threshold and top; of `ocr`, threshold; of `embed`, prompt and
         dimensions.
@@ -46,8 +46,11 @@ class AnyTask:
         return self._begin(chosen)(source)
 
     def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Any]:
-        """The answers for the frames of a video, one after the other, as they come. `landmarks` follows what it found."""
-        return map(self._begin(self._chosen(settings)), frames)
+        """The answers for the frames of a video, or for blocks of a sound, one after the other, as they come. `landmarks` follows what it found."""
+        return self._stream(frames, self._chosen(settings))
+
+    def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Any]:
+        return map(self._begin(settings), frames)
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -74,24 +74,30 @@ Run = Callable[[Mapping[str, np.ndarray]], Arrays]
 """Runs a task's Graph: inputs by name ↦ outputs by name."""
 Following = Callable[[Sequence[Any]], "list[Answer]"]
 """Answers for several sources; it may keep what it saw."""
+Inputs = Mapping[str, tuple[str, Sequence[int | str]]]
+"""The names of a Graph's inputs ↦ a dtype and a shape."""
 Begin = Callable[[Run, Mapping[str, Any]], Following]
 """Begins to answer, with the settings of a call."""
 
 
 @dataclass(frozen=True)
 class Medium:
-    """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, by name, a dtype and
-    a shape. fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model
-    that say something of it, and told: what they say, where the caller does not. in_pages: whether singe-task-runner.js has it."""
+    """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, for such facts.
+    fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
+    something of it, and told: what they say, where the caller does not. stream: where what comes is parts of one source, answers as they
+    come. in_pages: whether singe-task-runner.js has it."""
 
     name: str
     facts: type[TaskInput]
     wishes: frozenset[str]
-    inputs: Mapping[str, tuple[str, Sequence[int | str]]]
+    inputs: Callable[[Any], Inputs]
     fit: Callable[[Model, TaskKind, Wishes], Fitted]
     open: Callable[[TaskKind, TaskSpec, Files], Begin]
     reads: Sequence[str] = ()
     told: Callable[[TaskKind, Wishes], Wishes] = lambda kind, wishes: wishes
+    stream: (
+        Callable[[TaskKind, TaskSpec, Run, Mapping[str, Any]], Callable[[Iterable[Any]], Iterator[Answer]]] | None
+    ) = None
     in_pages: bool = True
 
     def refuse(self, given: Mapping[str, Any]) -> None:

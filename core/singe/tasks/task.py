@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -76,6 +76,14 @@ class Task(AnyTask):
     def _several(self, sources: Sequence[Any], settings: Mapping[str, Any]) -> list[Answer]:
         return self._opened(self._run, settings)(sources)
 
+    def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Answer]:
+        whole = self._kind.medium.stream
+        return (
+            super()._stream(frames, settings)
+            if whole is None
+            else whole(self._kind, self.info, self._run, settings)(frames)
+        )
+
     def _run(self, given: Mapping[str, np.ndarray]) -> Arrays:
         program = self.model.program()
         outputs = program.run([given[x.name] for x in program.inputs])
@@ -119,8 +127,8 @@ def task(
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "transcribe", "speak") with a
-    model.
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "voices",
+    "denoise", "notes", "transcribe", "speak") with a model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
@@ -201,8 +209,10 @@ def _ready(
         )
     medium = kind_named(kind).medium
     made = load(path, device)
-    if [x.name for x in made.inputs] != list(medium.inputs) or not isinstance(info.preparation, medium.facts):
+    fits = isinstance(info.preparation, medium.facts)
+    names = list(medium.inputs(info.preparation)) if fits else []
+    if not fits or [x.name for x in made.inputs] != names:
         raise InputError(
-            f"{path}: a task's model takes {', '.join(map(repr, medium.inputs))}, this one takes {', '.join(map(str, made.inputs))}"
+            f"{path}: a task's model takes {', '.join(map(repr, names)) or medium.name}, this one takes {', '.join(map(str, made.inputs))}"
         )
     return Task(made, info, files)

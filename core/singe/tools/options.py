@@ -18,7 +18,7 @@ LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
-KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, embed"
+KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, embed, voices, denoise, notes"
 CHAINS: Final = "landmarks, ocr"
 SPEECH: Final = "transcribe, speak"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
@@ -120,8 +120,8 @@ def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o",
         "--out",
-        metavar="FILE.png",
-        help="draw the answer to a file, or write speech as .txt, .srt, .vtt or .json; of several files, into a folder",
+        metavar="FILE",
+        help="write the answer to a file, such as .png, .wav, .mid, .txt, .srt, .vtt or .json; of several files, into a folder",
     )
     command.add_argument("--json", action="store_true", help="print the answers as JSON")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
@@ -377,7 +377,7 @@ def _nothing(command: argparse.ArgumentParser) -> None:
 
 COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "run": ("Run a model on arrays (.npy, .npz), pictures, sounds and texts.", _run),
-    "task": ("Answer for pictures: what they show, where objects are, and more, with a model.", _task),
+    "task": ("Answer for pictures and sounds: what they show, when somebody speaks, and more, with a model.", _task),
     "inspect": ("Show a model's inputs, outputs, ops and memory, without running it.", _inspect),
     "compile": ("Compile a model to a program: one file that `singe run` runs without compiling.", _compile),
     "export": (

@@ -1,4 +1,4 @@
-"""The command `task`: answers for files, as text, as JSON or drawn."""
+"""The command `task`: answers for files, as text, as JSON, or as files of their own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from .progress import doing
 
 PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
-SUFFIXES: Final = {"transcribe": ".txt", "speak": ".wav"}
-"""Of the files of answers that are no pictures."""
 SETTINGS: Final = ("threshold", "top", "language", "translate", "beams")
 
 
@@ -40,15 +38,14 @@ def task(args: Namespace) -> None:
         say(f"{len(answers)} in {seconds(running.seconds)} on {made.device.name}")
     if args.out is not None:
         for path, answer in zip(args.files, answers, strict=True):
-            answer.save(_place(args, path))
+            answer.save(_place(args, path, answer.suffix))
 
 
-def _place(args: Namespace, path: str) -> Path:
+def _place(args: Namespace, path: str, suffix: str) -> Path:
     """The file that an answer is written to: with several, one of the same name in the folder."""
     if len(args.files) == 1:
         return Path(args.out)
     Path(args.out).mkdir(parents=True, exist_ok=True)
-    suffix = SUFFIXES.get(args.kind, ".png")
     return Path(args.out) / f"{Path(path).stem}{suffix}"
 
 

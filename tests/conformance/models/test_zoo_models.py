@@ -23,9 +23,9 @@ FLOOR = 1e-6
 OPEN = 96
 """The number for a dimension that a model leaves open."""
 SILERO = {
-    "input": np.random.default_rng(0).standard_normal((1, 576), np.float32) * 0.1,
-    "state": np.zeros((2, 1, 128), np.float32),
-    "sr": np.array(16000, np.int64),
+    "input": np.random.default_rng(0).standard_normal((3, 576), np.float32) * 0.1,
+    "h": np.zeros((1, 1, 128), np.float32),
+    "c": np.zeros((1, 1, 128), np.float32),
 }
 VOICE = {
     "input": np.array([[1, 0, 20, 0, 59, 0, 24, 0, 120, 0, 27, 0, 100, 0, 10, 0, 2]], np.int64),

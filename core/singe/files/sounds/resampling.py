@@ -38,7 +38,7 @@ class Resampler:
         self._up, self._down = wanted // shared, rate // shared
         self._cutoff = min(1.0, wanted / rate) * EDGE  # of the frequencies of what comes in
         self._reach = ceil(CROSSINGS / self._cutoff)
-        self._tables: dict[int, np.ndarray] | None = {} if self._up * 2 * self._reach <= MAX_WEIGHTS else None
+        self._table = self._weights(np.arange(self._up)) if self._up * 2 * self._reach <= MAX_WEIGHTS else None
         self._start()
 
     def _start(self) -> None:
@@ -66,7 +66,7 @@ class Resampler:
         found = np.empty(max(0, end - self._made), np.float32)
         numbers = np.arange(self._made, self._made + len(found), dtype=np.int64) * self._down
         places, parts = numbers // self._up + 1 - self._reach - self._first, numbers % self._up
-        (self._by_table if self._tables is not None else self._by_weight)(found, places, parts)
+        (self._by_table if self._table is not None else self._by_weight)(found, places, parts)
         self._made += len(found)
         self._drop()
         return found
@@ -80,15 +80,12 @@ class Resampler:
 
     def _by_table(self, found: np.ndarray, places: np.ndarray, parts: np.ndarray) -> None:
         """All samples that lie alike between two others have the same weights."""
-        assert self._tables is not None
+        assert self._table is not None
         for k in range(min(self._up, len(found))):
-            part = int(parts[k])
-            if part not in self._tables:
-                self._tables[part] = self._weights(np.array([part]))[0]
             windows = np.lib.stride_tricks.sliding_window_view(self._held, 2 * self._reach)[places[k] :: self._down]
             mine = found[k :: self._up]
             # Not a product of matrices: its order of additions depends on how many there are.
-            mine[:] = np.einsum("nk,k->n", windows[: len(mine)], self._tables[part])
+            mine[:] = np.einsum("nk,k->n", windows[: len(mine)], self._table[parts[k]])
 
     def _by_weight(self, found: np.ndarray, places: np.ndarray, parts: np.ndarray) -> None:
         for k in range(0, len(found), CHUNK):

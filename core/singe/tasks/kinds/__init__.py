@@ -6,11 +6,15 @@ from typing import Final
 from .base import Head as Head
 from .base import TaskKind as TaskKind
 from .classify import CLASSIFY, EMBED_IMAGE
+from .denoise import DENOISE
 from .detect import DETECT
 from .embed import EMBED
 from .faces import FACES
 from .maps import CUTOUT, DEPTH, SEGMENT
+from .notes import NOTES
+from .voices import VOICES
 
 KINDS: Final[Mapping[str, TaskKind]] = {
-    kind.name: kind for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE, EMBED)
+    kind.name: kind
+    for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE, EMBED, VOICES, DENOISE, NOTES)
 }

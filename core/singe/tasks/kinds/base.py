@@ -41,11 +41,16 @@ class Head:
     preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+Live = Callable[[Sequence[Arrays], int, bool], Answer]
+"""Of the outputs of the rows that are known now, how much came in all, and whether it ends here."""
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """A row of KINDS. medium: what it is given; answer: of the Graph's outputs, and of what the medium read; size: how much a model takes at
     once that leaves it open: the sides of a picture, the tokens of a text; preparation: fields of the medium's TaskInput; labels: the set of
-    labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings."""
+    labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
+    live: of a medium that comes in parts, begins to answer for these."""
 
     name: str
     about: str
@@ -57,6 +62,7 @@ class TaskKind:
     labels: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     asks: Callable[[Any, TaskSpec, Mapping[str, Any]], Any] = lambda source, spec, settings: source
+    live: Callable[[TaskSpec, Mapping[str, Any]], Live] | None = None
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Final
 
 from ..medium import Medium
 from .picture import PICTURE
+from .sound import SOUND
 from .text import TEXT
 
-MEDIA: Final[Mapping[str, Medium]] = {medium.name: medium for medium in (PICTURE, TEXT)}
+MEDIA: Final[Mapping[str, Medium]] = {medium.name: medium for medium in (PICTURE, SOUND, TEXT)}

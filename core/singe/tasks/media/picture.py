@@ -102,5 +102,5 @@ def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mappin
 
 PICTURE: Final = Medium(
     "picture", PictureInput, frozenset(("mean", "std", "crop", "fit", "order", "fill", "filter", "layout")),
-    {INPUT: ("uint8", ("height", "width", 4))}, _fit, _open,
+    lambda spec: {INPUT: ("uint8", ("height", "width", 4))}, _fit, _open,
 )  # fmt: skip

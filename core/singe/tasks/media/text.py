@@ -197,5 +197,5 @@ def _stacked(rows: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
 
 TEXT: Final = Medium(
     "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")),
-    dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told, in_pages=False,
+    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told, in_pages=False,
 )  # fmt: skip

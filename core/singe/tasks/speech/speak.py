@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ _SETTINGS: Final[Mapping[str, Any]] = {f.name: f.default for f in fields(Speakin
 class SpokenSound(Answer):
     """audio: samples from −1 to 1; sample_rate: how many a second; text: what they say."""
 
+    suffix: ClassVar[str] = ".wav"
     audio: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
     sample_rate: int = 0
     text: str = ""

@@ -1,0 +1,152 @@
+"""Sounds: a task's Graph takes rows of samples, and what it remembers of those before. Files, arrays and microphones go through the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...dtypes import int64
+from ...errors import InputError
+from ...files.sounds import Resampler, sound_of
+from ...model.arguments import TensorSpec
+from ...model.model import Model
+from ...shapes import product
+from ...tensors.functions.combining import concat
+from ...tensors.functions.creation import tensor
+from ...tensors.tensor import Tensor
+from ..answers import Answer
+from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
+from ..sound.forms import FORMS, SoundFrame
+from ..sound.remembering import remembering
+from ..sound.running import SAMPLES, STATE, SoundRun, joined
+from ..sound.spec import SoundInput
+
+if TYPE_CHECKING:
+    from ..kinds import TaskKind
+    from ..spec import TaskSpec
+
+RATE: Final = "sampling_rate"
+"""The setting of a call that says how many samples of an array are a second."""
+
+
+def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
+    form = FORMS[kind.preparation["form"]]
+    place, spec, sizes = _input_of(model, kind, form.recognise, form.about)
+    graph, own = remembering(model.graph(sizes))
+    kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
+    shapes = [tuple(d for d in graph.inputs[k].shape if isinstance(d, int)) for k, _ in kept]
+    tail = form.tail(spec)
+    counts = [*map(product, shapes), tail]
+    if any(len(shape) != len(graph.inputs[k].shape) for shape, (k, _) in zip(shapes, kept, strict=True)):
+        raise InputError(f"{kind.name}: what the model remembers has open sizes; export it with numbers")
+    spec = SoundInput(spec.form, spec.rate, spec.step, spec.before, spec.after, spec.rows, int(sum(map(int, counts))))  # pyright: ignore[reportArgumentType]
+
+    def feed(given: Mapping[str, Tensor], spec: SoundInput) -> tuple[Sequence[Tensor], SoundFrame]:
+        ready, spectrum = form.input(given[SAMPLES], spec)
+        parts = _split(given.get(STATE), counts)
+        values: list[Tensor] = []
+        for k, x in enumerate(graph.inputs):
+            memory = next((m for m, (input_place, _) in enumerate(kept) if input_place == k), None)
+            if k == place:
+                values.append(ready.to(dtype=x.dtype.name))
+            elif memory is not None:
+                values.append(parts[memory].reshape(*shapes[memory]).to(dtype=x.dtype.name))
+            else:
+                values.append(tensor(np.full(x.shape, spec.rate, np.int64)))  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+        def keep(outputs: Mapping[str, Tensor], others: Sequence[Tensor]) -> dict[str, Tensor]:
+            if not spec.states:
+                return {}
+            return {
+                STATE: concat(
+                    [x.reshape(-1).to(dtype="float32") for x in (*(outputs[name] for _, name in kept), *others)]
+                )
+            }
+
+        return values, SoundFrame(keep, spectrum, parts[-1] if tail else None)
+
+    return Fitted(graph, spec, feed)
+
+
+def _inputs(spec: SoundInput) -> Inputs:
+    rows = (spec.rows or "rows", spec.width)
+    return {SAMPLES: ("float32", rows), **({STATE: ("float32", (spec.states,))} if spec.states else {})}
+
+
+def _input_of(
+    model: Model, kind: TaskKind, recognise: Any, about: str
+) -> tuple[int, SoundInput, Mapping[str, int]]:  # fmt: skip
+    """The number of the input that takes samples, the facts of it, and the numbers that open sizes become."""
+    for k, x in enumerate(model.inputs):
+        others = [o for o in model.inputs if o is not x]
+        if x.dtype.is_float and all(_is_told(o) for o in others) and (found := recognise(x, others)) is not None:
+            return k, *found
+    told = ", ".join(map(str, model.inputs)) or "none"
+    raise InputError(f"{kind.name}: the model takes no sound as it is known here: {about}; its inputs are {told}")
+
+
+def _is_told(x: TensorSpec) -> bool:
+    """Whether an input is a state, or the rate."""
+    return (x.dtype is int64 and len(x.shape or ()) < 2) or (x.dtype.is_float and len(x.shape or ()) == 3)
+
+
+def _pairs(inputs: Sequence[Any], place: int, graph: Any) -> list[tuple[int, str]]:
+    """The inputs that are states, with the names of the outputs that are their next values: of three axes, in the same order."""
+    states = [k for k, x in enumerate(inputs) if k != place and x.dtype is not int64]
+    named = [
+        name for name, x in zip(graph.output_names, graph.outputs, strict=True)
+        if len(x.shape) == 3 and not name.startswith("remembered ")
+    ]  # fmt: skip
+    if states and len(named) != len(states):
+        raise InputError(f"task: {len(states)} states go in, and {len(named)} come out: {', '.join(named)}")
+    return list(zip(states, named, strict=True)) if states else []
+
+
+def _split(state: Tensor | None, counts: Sequence[Any]) -> list[Tensor]:
+    found: list[Tensor] = []
+    at = 0
+    for count in counts if state is not None else ():
+        found.append(state[at : at + count])  # pyright: ignore[reportOptionalSubscript]
+        at += count
+    return found
+
+
+def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mapping[str, Any]], Following]:
+    def begin(run: Run, settings: Mapping[str, Any]) -> Following:
+        def one(source: Any) -> Answer:
+            sound = sound_of(source, settings[RATE]).at(info.preparation.rate)
+            through = SoundRun(run, info.preparation)
+            parts = [*through.push(sound.samples), *through.finish()]
+            return kind.answer(joined(parts), info, sound, settings)
+
+        return lambda sources: list(map(one, sources))
+
+    return begin
+
+
+def _stream(
+    kind: TaskKind, info: TaskSpec, run: Run, settings: Mapping[str, Any]
+) -> Callable[[Iterable[Any]], Iterator[Answer]]:
+    """Answers for the blocks of a sound as they come: each for what became known with it, and one for the end."""
+    if kind.live is None:
+        raise InputError(f"{kind.name}: takes whole sounds; call it with one")
+    follow, spec = kind.live(info, settings), info.preparation
+    through = SoundRun(run, spec)
+    rate = settings[RATE] or spec.rate
+    resampler = None if rate == spec.rate else Resampler(rate, spec.rate)
+
+    def answers(blocks: Iterable[Any]) -> Iterator[Answer]:
+        for block in blocks:
+            samples = sound_of(block, rate).samples
+            yield follow(through.push(samples if resampler is None else resampler.push(samples)), through.count, False)
+        last = [] if resampler is None else through.push(resampler.finish())
+        yield follow([*last, *through.finish()], through.count, True)
+
+    return answers
+
+
+SOUND: Final = Medium(
+    "sound", SoundInput, frozenset(("rate", "step", "before")), _inputs, _fit, _open, stream=_stream, in_pages=False
+)

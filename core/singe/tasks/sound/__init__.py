@@ -1,0 +1,1 @@
+"""Sounds in tasks: samples in rows, what models remember, and what their scores mean."""

@@ -1,0 +1,154 @@
+"""What tasks that hear answer with: small dataclasses, the same in both languages by `to_dict`. Times are seconds of the sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from ...errors import InputError
+from ...files import write
+from ...files.sounds import Sound, wav_bytes
+from ...late_dataclass import dataclass
+from ..answers import MANY, Answer
+from .midi import MusicNote, midi_bytes
+
+PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Somebody speaks from start to end. score: the mean of the scores between."""
+
+    start: float
+    end: float
+    score: float
+
+    def to_dict(self) -> dict[str, float]:
+        return {"start": self.start, "end": self.end, "score": self.score}
+
+    def __str__(self) -> str:
+        return f"{self.start:.2f} s to {self.end:.2f} s ({self.score:.0%})"
+
+
+@dataclass(frozen=True, repr=False)
+class Voices(Answer, Sequence[Segment]):
+    """When somebody speaks. Of a sound that comes in parts: the segments that ended now.
+
+    scores: how sure the model is of a voice, for each `step` seconds. since: when the voice began that still goes on, or None.
+    """
+
+    items: Sequence[Segment] = ()
+    scores: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
+    step: float = field(default=0.0, compare=False)
+    since: float | None = None
+    sound: Sound | None = field(default=None, compare=False)
+
+    @property
+    def speaking(self) -> bool:
+        return self.since is not None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self.items)
+
+    def to_dict(self) -> list[dict[str, float]]:
+        return [item.to_dict() for item in self.items]
+
+    def plot(self) -> Any:
+        from .drawing import voices_drawn  # noqa: PLC0415 (Pillow, which only pictures need)
+
+        return voices_drawn(self)
+
+    def __repr__(self) -> str:
+        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
+        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
+        now = f", speaking since {self.since:.2f} s" if self.since is not None else ""
+        return f"<{self.kind}: {len(self.items)} found{now}>" + (f"\n{lines}" if lines else "")
+
+
+@dataclass(frozen=True, repr=False)
+class CleanSound(Answer):
+    """A sound without noise. audio: its samples, float32; sample_rate: of the model. before: the sound as it was given, at this rate."""
+
+    suffix: ClassVar[str] = ".wav"
+
+    audio: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
+    sample_rate: int = 16000
+    before: Sound | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"audio": self.audio.tolist(), "sample_rate": self.sample_rate}
+
+    def plot(self) -> Any:
+        """The spectrum over time, before and after."""
+        from .drawing import clean_drawn  # noqa: PLC0415 (Pillow, which only pictures need)
+
+        return clean_drawn(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a .wav file, or the picture that `plot` draws."""
+        if _is_picture(path, self.suffix):
+            self.plot().save(path)
+        else:
+            write(Path(path), [wav_bytes(self.audio, self.sample_rate)])
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}: {len(self.audio) / self.sample_rate:.2f} s at {self.sample_rate} Hz>"
+
+
+@dataclass(frozen=True, repr=False)
+class Notes(Answer, Sequence[MusicNote]):
+    """The notes of a sound, the first first."""
+
+    suffix: ClassVar[str] = ".mid"
+
+    items: Sequence[MusicNote] = ()
+    sound: Sound | None = field(default=None, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[MusicNote]:
+        return iter(self.items)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [item.to_dict() for item in self.items]
+
+    def plot(self) -> Any:
+        """A piano roll."""
+        from .drawing import notes_drawn  # noqa: PLC0415 (Pillow, which only pictures need)
+
+        return notes_drawn(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a MIDI file, .mid, or the picture that `plot` draws."""
+        if _is_picture(path, self.suffix):
+            self.plot().save(path)
+        else:
+            write(Path(path), [midi_bytes(self.items)])
+
+    def __repr__(self) -> str:
+        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
+        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
+        return f"<{self.kind}: {len(self.items)} notes>" + (f"\n{lines}" if lines else "")
+
+
+def _is_picture(path: str | Path, suffix: str) -> bool:
+    found = Path(path).suffix.lower()
+    if found in PICTURES:
+        return True
+    if found != suffix:
+        raise InputError(f"{path}: expected a name that ends with {suffix}, or with {', '.join(PICTURES)}")
+    return False
