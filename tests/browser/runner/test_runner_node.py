@@ -20,6 +20,9 @@ from singe.tools.export.page.scripts import MAIN, joined_scripts
 
 MOST_GZIP_BYTES = {"joined": 24_000, "built": 20_500}
 MOST_GZIP_BYTES_OF_ORT = {"joined": 5_000, "built": 4_000}
+MOST_GZIP_BYTES_OF_CHAT = {"joined": 69_000, "built": 57_000}
+CHAT = (MAIN, "singe-language.js", "singe-outputs.js", "singe-session.js", "singe-stream.js")
+"""What a page with a language model loads for a conversation on wasm."""
 
 
 def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> dict[str, str]:
@@ -474,6 +477,7 @@ def test_size_as_shipped(how: str, request: pytest.FixtureRequest) -> None:
     assert files.keys() == joined_scripts().keys()
     assert counts[MAIN] <= MOST_GZIP_BYTES[how]
     assert counts["singe-ort.js"] <= MOST_GZIP_BYTES_OF_ORT[how]
+    assert sum(counts[name] for name in CHAT) <= MOST_GZIP_BYTES_OF_CHAT[how]
 
 
 def test_a_run_does_not_fail_with_who_hears_of_its_progress(bundle: Callable[[str], Path]) -> None:
