@@ -56,10 +56,32 @@ export function nearest(one: Float32Array, others: readonly Float32Array[], opti
   similarity: number;
 }[];
 
-/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`; of ocr, `threshold`. */
+/**
+ * Of classify, classify-text, fill-mask, search, rerank: `top`, how many. Of detect, faces and landmarks: `threshold`, the least score, and
+ * `top`; of ocr and tag `threshold`. Of embed and search: `prompt`, the name of what is written before a text; of embed `dimensions`, how many numbers
+ * of a vector are kept. Of search: `among`, the numbers of the texts that count, and `reach`, how many of many are compared. Of rerank:
+ * `documents`. Of zero-shot: `labels`, the `hypothesis` in which {} stands for one, and `several`, whether more than one may be right.
+ */
 export interface TaskSettings {
   top?: number;
   threshold?: number;
+  prompt?: string;
+  dimensions?: number;
+  among?: readonly number[] | null;
+  reach?: number;
+  documents?: readonly string[];
+  labels?: readonly string[];
+  hypothesis?: string;
+  several?: boolean;
+}
+
+/** A part of a text that was found: `source.slice(start, end)`. */
+export interface TextEntity<Label extends string = string> {
+  label: Label;
+  score: number;
+  text: string;
+  start: number;
+  end: number;
 }
 
 /** A class, an object, a face, a part of a picture; in pixels of the source. */
@@ -110,6 +132,16 @@ export interface TaskAnswers<Label extends string = string> {
   "embed-image": { vector: Float32Array };
   landmarks: TaskFinding<Label>[];
   ocr: TaskLine[];
+  /** `windows`: in how many parts a text was read that is longer than the model. */
+  embed: { vector: Float32Array; readonly windows?: number };
+  /** The texts, with their numbers as `index`. */
+  search: TaskFinding[];
+  rerank: TaskFinding[];
+  "classify-text": TaskFinding<Label>[];
+  "zero-shot": TaskFinding[];
+  tag: TextEntity[];
+  /** The words that may stand there. */
+  "fill-mask": TaskFinding[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -133,13 +165,15 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
     found: (answer: A, timing: { milliseconds: number; time: number; frame: ImageBitmap }) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
+  /** Of a search: one that looks through these texts, and those that it had. It shares the model. */
+  index(texts: readonly string[], options?: { prompt?: string; dimensions?: number; signal?: AbortSignal }): Promise<Task<A>>;
   /** Draw an answer over its picture. */
   draw(context: CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D, answer: A): void;
   /** Free all memory. */
   close(): Promise<void>;
 }
 
-/** A picture, or its address. */
+/** A picture, or its address; or a text. */
 export type TaskSource = string | URL | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /** The names of classes: the contents of the file that `model.labels` names. */

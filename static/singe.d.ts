@@ -446,9 +446,25 @@ export interface State {
   shape: number[];
 }
 
-/** What a task is: its kind, the names of its classes, how its model sees pictures; of one with several models, their names. */
+/** What a task is: its kind, the names of its classes, how its model sees what it is given; of one with several models, their names. */
 export interface TaskInfo {
-  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks" | "ocr";
+  kind:
+    | "classify"
+    | "detect"
+    | "faces"
+    | "segment"
+    | "cutout"
+    | "depth"
+    | "embed-image"
+    | "landmarks"
+    | "ocr"
+    | "embed"
+    | "search"
+    | "rerank"
+    | "classify-text"
+    | "zero-shot"
+    | "tag"
+    | "fill-mask";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -456,7 +472,10 @@ export interface TaskInfo {
   options: Readonly<Record<string, unknown>>;
   /** What decodes the model's outputs. */
   head?: string;
-  preparation?: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
+  /** How sources become an input, by the `medium`, such as a picture's `size` and `fit`, or the `length` of a text. */
+  preparation?: Readonly<Record<string, unknown>>;
+  /** Files of the bundle that it needs beside its model. */
+  files?: Readonly<Record<string, { file: string; bytes: number; sha256: string }>>;
   /** What a call may choose, with what holds otherwise. */
   settings: Readonly<Record<string, unknown>>;
 }

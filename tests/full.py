@@ -400,6 +400,7 @@ MOVED: Final[Mapping[str, Rule]] = {
         "embedding/test_npm.py builds a page with Vite; the components are compared with their guide"
     ),
     "browser/embedding/test_task_pages.py::test_a_page_runs_several_models_as_python_does": only(device="wasm"),
+    "browser/embedding/test_text_tasks.py::test_a_page_answers_for_texts_what_python_answers": only(kind="tag"),
     "browser/embedding/test_npm.py::test_the_modules_have_types_and_the_declarations_are_those_that_tsc_writes": none(
         ".ci/javascript.py, which `make test` calls before, compares the same declarations"
     ),

@@ -4,7 +4,7 @@
  * Contract: `new Tokenizer(values)` takes the values of the file, also those that Python writes for a GGUF
  * (core/singe/language/tokenizing/gguf.py), and throws a SingeError "format" that names what is unknown. `encode(text, {
  * addSpecial, parseSpecial })`, `decode(ids, { skipSpecial })`, `stream()`, whose `feed(id)` gives the characters that a token
- * completes, and `finish()` what is left; `bytes(id)`, `size`, `bos`, `eos`, `endOfTurn`. Ids are those of Python's Tokenizer.
+ * completes, and `finish()` what is left; `bytes(id)`, `size`, `before`, `after`, `between`, `second`, `marks`, `bos`, `eos`, `endOfTurn`. Ids are those of Python's Tokenizer.
  */
 
 import { SingeError } from "../program/singe-format.js";
@@ -191,26 +191,43 @@ function wordCutter(tokens) {
 }
 
 /**
- * The ids before and after a text.
+ * The ids before and after a text, and between two, with the type of the second's tokens.
  * @param {Json} value
  */
 function marksOf(value) {
-  /** @type {[number[], number[]]} */
-  let marks = [[], []];
+  /** @type {{ before: number[], after: number[], between: number[], second: number }} */
+  let marks = { before: [], after: [], between: [], second: 0 };
   for (const step of flat(value, "processors")) {
     if (step.type === "TemplateProcessing") {
-      marks = [[], []];
-      let side = 0;
-      if (!Array.isArray(step.single)) throw fault("single", step.single, "a list");
-      for (const item of step.single) {
-        if (item?.Sequence) side = 1;
-        else marks[side].push(...(step.special_tokens?.[item?.SpecialToken?.id]?.ids ?? [Number.NaN]));
-      }
-    } else if (step.type === "BertProcessing" || step.type === "RobertaProcessing") marks = [[step.cls?.[1]], [step.sep?.[1]]];
-    else if (step.type !== "ByteLevel") throw fault("the type of a post-processor", step.type, "TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel");
+      const [first, ...rest] = sidesOf(step, "single").sides;
+      const { sides, second } = step.pair ? sidesOf(step, "pair") : { sides: [], second: 0 };
+      marks = { before: first, after: rest.flat(), between: sides.length === 3 ? sides[1] : [], second };
+    } else if (step.type === "BertProcessing" || step.type === "RobertaProcessing") {
+      const [after, isBert] = [[step.sep?.[1]], step.type === "BertProcessing"];
+      marks = { before: [step.cls?.[1]], after, between: isBert ? after : [...after, ...after], second: Number(isBert) };
+    } else if (step.type !== "ByteLevel") throw fault("the type of a post-processor", step.type, "TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel");
   }
-  for (const id of marks.flat().slice(0, 64)) if (!isId(id)) throw fault("a token of the post-processor", id, "the number of a token");
+  for (const id of [...marks.before, ...marks.after, ...marks.between].slice(0, 64)) if (!isId(id)) throw fault("a token of the post-processor", id, "the number of a token");
   return marks;
+}
+
+/**
+ * The ids before, between and after the texts of a template, and the type of the last text's tokens.
+ * @param {Json} step
+ * @param {"single" | "pair"} name
+ */
+function sidesOf(step, name) {
+  /** @type {number[][]} */
+  const sides = [[]];
+  let second = 0;
+  if (!Array.isArray(step[name])) throw fault(name, step[name], "a list");
+  for (const item of step[name]) {
+    if (item?.Sequence) {
+      sides.push([]);
+      second = Number(item.Sequence.type_id === 1);
+    } else sides[sides.length - 1].push(...(step.special_tokens?.[item?.SpecialToken?.id]?.ids ?? [Number.NaN]));
+  }
+  return { sides, second };
 }
 
 export class Tokenizer {
@@ -235,10 +252,15 @@ export class Tokenizer {
   #raw = new AddedTokens([]);
   /** @type {AddedTokens | null} */
   #normalized = null;
-  /** @type {number[]} */
-  #after = [];
-  /** What `encode` writes before a text. @type {number[]} */
+  /** What `encode` writes before and after a text. @type {number[]} */
   before = [];
+  /** @type {number[]} */
+  after = [];
+  /** What stands between two texts, and the type of the second's tokens. @type {number[]} */
+  between = [];
+  second = 0;
+  /** The ids of tokens that are marks, by their names. @type {Map<string, number>} */
+  marks = new Map();
   /** Marks, which are no text. @type {Set<number>} */
   special = new Set();
   size = 0;
@@ -279,11 +301,12 @@ export class Tokenizer {
     for (const [token, id] of this.#model.ids) this.#tokens[id] = token;
     for (const { id, content } of this.#added) this.#tokens[id] = content;
     this.size = this.#tokens.length;
-    [this.before, this.#after] = marksOf(values.post_processor);
-    if ([...this.before, ...this.#after].some((id) => id >= this.size)) throw fault("a token of the post-processor", this.before, `one of the ${this.size}`);
+    Object.assign(this, marksOf(values.post_processor));
+    if ([...this.before, ...this.after, ...this.between].some((id) => id >= this.size)) throw fault("a token of the post-processor", this.before, `one of the ${this.size}`);
     this.#raw = new AddedTokens(this.#added.filter((token) => !token.normalized));
     const normalized = this.#added.filter((token) => token.normalized);
     this.#normalized = normalized.length ? new AddedTokens(normalized, this.#normalize) : null;
+    this.marks = new Map(this.#added.filter((token) => token.special).map(({ content, id }) => [content, id]));
     this.special = new Set(this.#added.filter((token) => token.special).map((token) => token.id));
     this.#addedIds = new Set(this.#added.map((token) => token.id));
     this.bos = named?.bos ?? null;
@@ -310,7 +333,36 @@ export class Tokenizer {
     }
     if (!addSpecial) return ids;
     const spelled = parseSpecial && this.before.every((id, i) => ids[i] === id);
-    return [...(spelled ? [] : this.before), ...ids, ...this.#after];
+    return [...(spelled ? [] : this.before), ...ids, ...this.after];
+  }
+
+  /**
+   * What a text within a longer one is cut as.
+   * @param {string} text
+   */
+  normalized(text) {
+    return this.#normalize(text);
+  }
+
+  /**
+   * How a text becomes the ids that `encode` gives without marks: its parts, what is cut of each, and the pieces with their ids.
+   * @param {string} text
+   */
+  parts(text) {
+    let first = true;
+    const named = (/** @type {number} */ id) => /** @type {[string, number[]]} */ ([this.#tokens[id] ?? "", [id]]);
+    return this.#raw.split(text, false).map((part) => {
+      /** @type {[string, number[]][]} */
+      const pieces = [];
+      if (typeof part === "number") return { source: named(part)[0], normalized: named(part)[0], pieces: [named(part)] };
+      const normalized = this.#normalize(part);
+      for (const inner of this.#normalized ? this.#normalized.split(normalized, false) : normalized ? [normalized] : []) {
+        if (typeof inner === "number") pieces.push(named(inner));
+        else for (const piece of this.#cut(inner, first)) pieces.push([piece, this.#known.get(piece) ?? this.#learn(piece)]);
+        first = false;
+      }
+      return { source: part, normalized, pieces };
+    });
   }
 
   /**

@@ -142,7 +142,7 @@ function segments(info, { classes, scores }) {
 }
 
 /** @type {Record<string, (info: TaskInfo, outputs: Outputs, chosen: Chosen) => TaskAnswer>} */
-const KINDS = {
+export const KINDS = {
   classify: classes,
   detect: boxes,
   faces: boxes,
@@ -176,15 +176,16 @@ export const answerOf = (info, outputs, chosen) => KINDS[info.kind](info, output
  * Why a manifest's facts are those of no task that is known here; "" if they are.
  * @param {TaskInfo | undefined} info
  * @param {object} chains The kinds that have several models
+ * @param {{ kinds: object, whyNot(info: TaskInfo): string }} medium
  */
-export function whyNot(info, chains) {
+export function whyNot(info, chains, medium) {
   if (!info) return "it is a model without preparation and decoding";
   const isChain = Object.hasOwn(chains, info.kind);
-  if (!isChain && !Object.hasOwn(KINDS, info.kind)) return `its kind ${JSON.stringify(info.kind)} is not known to this script`;
+  if (!isChain && !Object.hasOwn(medium.kinds, info.kind)) return `its kind ${JSON.stringify(info.kind)} is not known to this script`;
   const areTexts = (/** @type {unknown} */ list) => Array.isArray(list) && list.every((text) => typeof text === "string");
   if (!areTexts(info.labels) || Object(info.settings) !== info.settings) return "its labels are no list of texts, or it has no settings";
   const areParts = areTexts(info.parts) && info.parts?.length && info.parts.every((name) => /^[a-z]{1,20}$/.test(name));
-  return isChain && !(areParts && info.options) ? "it does not name its models" : "";
+  return isChain && !(areParts && info.options) ? "it does not name its models" : medium.whyNot(info);
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ export function drawAnswer(info, context, answer) {
     context.drawImage(answer.mask.toCanvas(), 0, 0, width, height);
   }
   const joints = /** @type {[number, number][]} */ (info.options?.joints ?? []);
-  for (const [k, one] of Array.isArray(answer) ? answer.entries() : []) {
+  for (const [k, one] of Array.isArray(answer) ? /** @type {(TaskFinding | TaskLine)[]} */ (answer).entries() : []) {
     if ("corners" in one) drawLine(context, one, size, k);
     else drawFinding(context, one, size, joints);
   }

@@ -1,25 +1,71 @@
 /**
- * A task: the bundle that `singe export --task` writes, called with pictures.
+ * A task: the bundle that `singe export --task` writes, called with what its medium has.
  *
- * Contract: `openTask(url, options)` returns a function of a picture; see Task in types/public.d.ts. The models run in
+ * Contract: `openTask(url, options)` returns a function of a picture or a text; see Task in types/public.d.ts. A medium is a row of MEDIA: how
+ * sources become runs, and these answers; only those that a task needs are fetched. The models run in
  * workers unless `worker` is false. `stream` asks for a frame when the answer before it is there: frames in between are dropped,
  * and none waits. A task of several models has all but the last in folders of their own, within that of the last.
  */
 
-/** @import { LoadOptions, Progress, Model, PictureSource, Task, TaskAnswer, TaskInfo, TaskSettings } from "../types/public.d.ts" */
+/** @import { LoadOptions, Progress, Model, Output, PictureSource, Task, TaskAnswer, TaskInfo, TaskSettings, TaskSource } from "../types/public.d.ts" */
 
-import { folderOf } from "../loading/singe-files.js";
+import { Files, folderOf } from "../loading/singe-files.js";
 import { SingeError } from "../program/singe-format.js";
 import { load } from "../singe.js";
-import { answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
+import { KINDS, answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
 import { landmarks } from "./singe-task-landmarks.js";
 import { ocr } from "./singe-task-ocr.js";
 
 /** The kinds that have several models ↦ what begins to answer for one picture after the other. */
 const CHAINS = { landmarks, ocr };
 
+/** @import { FileEntry } from "../types/program.d.ts" */
+
 /** @typedef {ReturnType<typeof settingsOf>} Chosen */
-/** @typedef {(source: PictureSource | string | URL, signal?: AbortSignal) => Promise<TaskAnswer>} Answering */
+/** @typedef {(inputs: Record<string, any>, signal?: AbortSignal) => Promise<Record<string, Output>>} Run The task's Program */
+/** @typedef {(sources: any[], signal?: AbortSignal) => Promise<TaskAnswer[]>} Following Answers; it may keep what it saw */
+/** @typedef {(run: Run, chosen: Chosen) => Following} Begin */
+/** @typedef {(name: string) => Promise<Uint8Array>} TaskFile A file that travels with the task */
+/** @typedef {{ prompt?: string, dimensions?: number, signal?: AbortSignal }} IndexOptions */
+/**
+ * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; index: what a task holds, and is opened
+ * with, to look through texts, too.
+ * @typedef {{
+ *   kinds: object,
+ *   whyNot(info: TaskInfo): string,
+ *   open(info: TaskInfo, file: TaskFile, held?: unknown): Promise<Begin>,
+ *   index?(info: TaskInfo, file: TaskFile, run: Run, texts: readonly string[], options: IndexOptions, held?: unknown): Promise<unknown>,
+ * }} TaskMedium
+ */
+
+/** @type {TaskMedium} */
+const PICTURES = {
+  kinds: KINDS,
+  whyNot: () => "",
+  async open(info) {
+    const pixelsOf = await pixels();
+    return (run, chosen) => async (sources, signal) => {
+      const answers = [];
+      for (const source of sources) {
+        const { data, width, height } = await pixelsOf(source, signal);
+        answers.push(answerOf(info, await run({ picture: { data, shape: [height, width, 4] } }, signal), chosen));
+      }
+      return answers;
+    };
+  },
+};
+
+/** A medium's name ↦ what opens its tasks. A manifest that names none is of pictures. */
+const MEDIA = {
+  picture: async () => PICTURES,
+  text: async () => (await import("./singe-task-texts.js")).medium,
+};
+
+/** What makes pixels of a picture, or of its address. */
+async function pixels() {
+  const pictures = await import("../singe-picture.js");
+  return async (/** @type {PictureSource | string | URL} */ source, /** @type {AbortSignal | undefined} */ signal) => pictures.pixelsOf(await fetched(source, signal));
+}
 
 /**
  * @param {string | URL} url
@@ -28,39 +74,30 @@ const CHAINS = { landmarks, ocr };
  */
 export async function openTask(url, options) {
   const shared = { worker: !options?.gpuDevice, ...options };
-  const pictures = await import("../singe-picture.js");
-  const { models, info } = await opened(url, shared);
-  const chain = CHAINS[/** @type {keyof typeof CHAINS} */ (info.kind)];
+  return taskOf({ ...(await opened(url, shared)), url, shared });
+}
+
+/**
+ * @param {{ models: Map<string, Model>, info: TaskInfo, medium: TaskMedium, url: string | URL, shared: LoadOptions, held?: unknown }} parts
+ * @returns {Promise<Task>}
+ */
+async function taskOf(parts) {
+  const { models, info, medium, url, shared, held } = parts;
+  const file = fileOf(url, info, shared);
   const model = /** @type {Model} */ (models.get(LAST));
-  const pixelsOf = async (/** @type {PictureSource | string | URL} */ source, /** @type {AbortSignal | undefined} */ signal) => pictures.pixelsOf(await fetched(source, signal));
+  const runOf = (/** @type {string} */ name) => (/** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) =>
+    /** @type {Promise<Record<string, Output>>} */ (/** @type {Model} */ (models.get(name) ?? model).run(inputs, { signal }));
+  const chain = CHAINS[/** @type {keyof typeof CHAINS} */ (info.kind)];
+  const begun = chain ? await chained(chain, info, runOf) : await medium.open(info, file, held);
+  const begin = (/** @type {Chosen} */ chosen) => begun(runOf(LAST), chosen);
 
   /**
-   * @param {Chosen} chosen
-   * @returns {Answering}
-   */
-  const begin = (chosen) => {
-    if (chain) {
-      const run = (/** @type {string} */ name, /** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) =>
-        /** @type {Model} */ (models.get(name) ?? model).run(inputs, { signal });
-      const following = chain(run, info, chosen);
-      return async (source, signal) => following(await pixelsOf(source, signal), signal);
-    }
-    return async (source, signal) => {
-      const { data, width, height } = await pixelsOf(source, signal);
-      return answerOf(info, await model.run({ picture: { data, shape: [height, width, 4] } }, { signal }), chosen);
-    };
-  };
-
-  /**
-   * @param {PictureSource | string | URL | readonly (PictureSource | string | URL)[]} source
+   * @param {TaskSource | readonly TaskSource[]} source
    * @param {TaskSettings & { signal?: AbortSignal }} [settings]
    */
   const ask = async (source, { signal, ...settings } = {}) => {
-    const chosen = settingsOf(info, settings);
-    if (!Array.isArray(source)) return begin(chosen)(/** @type {PictureSource} */ (source), signal);
-    const answers = [];
-    for (const one of source) answers.push(await begin(chosen)(one, signal));
-    return answers;
+    const following = begin(settingsOf(info, settings));
+    return Array.isArray(source) ? following(source, signal) : (await following([source], signal))[0];
   };
 
   return /** @type {Task} */ (
@@ -68,12 +105,57 @@ export async function openTask(url, options) {
       info,
       model,
       draw: drawAnswer.bind(undefined, info),
+      index: async (/** @type {readonly string[]} */ texts, /** @type {IndexOptions} */ options = {}) => {
+        if (!medium.index) throw new SingeError("input", `${info.kind}: only a search has an index`);
+        return taskOf({ ...parts, held: await medium.index(info, file, runOf(LAST), texts, options, held) });
+      },
       stream: (/** @type {HTMLVideoElement} */ video, /** @type {Parameters<Task["stream"]>[1]} */ found, settings = {}) => follow(video, begin(settingsOf(info, settings)), found),
       close: async () => {
         await Promise.all(Array.from(models.values(), (one) => one.dispose()));
       },
     })
   );
+}
+
+/**
+ * Begins with a chain, of which each of several pictures is the first.
+ * @param {typeof landmarks | typeof ocr} chain
+ * @param {TaskInfo} info
+ * @param {(name: string) => Run} runOf
+ * @returns {Promise<Begin>}
+ */
+async function chained(chain, info, runOf) {
+  const pixelsOf = await pixels();
+  return (_, chosen) => {
+    const start = () => chain((/** @type {string} */ name, /** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) => runOf(name)(inputs, signal), info, chosen);
+    const following = start();
+    return async (sources, signal) => {
+      const answers = [];
+      for (const source of sources) answers.push(await (sources.length > 1 ? start() : following)(await pixelsOf(source, signal), signal));
+      return answers;
+    };
+  };
+}
+
+/**
+ * What fetches a file that travels with a task, compared with its hash.
+ * @param {string | URL} url
+ * @param {TaskInfo} info
+ * @param {LoadOptions} options
+ * @returns {TaskFile}
+ */
+function fileOf(url, info, { cache = true, signal }) {
+  return async (name) => {
+    const files = new Files(/** @type {URL} */ (folderOf(url)), cache, signal);
+    try {
+      const bytes = await files.bytes(/** @type {FileEntry} */ (info.files?.[name]));
+      files.stop(true);
+      return bytes;
+    } catch (error) {
+      files.stop();
+      throw error;
+    }
+  };
 }
 
 /** The name of the model in the bundle's own folder. */
@@ -104,11 +186,13 @@ async function opened(url, { onProgress, ...options }) {
     const last = await loaded(url, LAST);
     models.set(LAST, last);
     const info = /** @type {TaskInfo | undefined} */ (last.task);
-    const problem = whyNot(info, CHAINS);
+    const name = /** @type {keyof typeof MEDIA} */ (String(info?.preparation?.medium ?? "picture"));
+    const medium = Object.hasOwn(MEDIA, name) ? await MEDIA[name]() : { ...PICTURES, kinds: {} };
+    const problem = whyNot(info, CHAINS, medium);
     if (!info || problem) throw new SingeError("format", `${url}: no task: ${problem}: export it with singe export --task`);
     const folder = /** @type {URL} */ (folderOf(url));
     for (const name of info.parts?.slice(0, -1) ?? []) models.set(name, await loaded(Object.assign(new URL(`${name}/`, folder), { search: folder.search }), name));
-    return { models, info };
+    return { models, info, medium };
   } catch (error) {
     await Promise.all(Array.from(models.values(), (one) => one.dispose()));
     throw error;
@@ -136,10 +220,10 @@ export async function fetched(source, signal) {
 /**
  * Answer for frames of a video until it ends, or `stop` is called.
  * @param {HTMLVideoElement} video
- * @param {Answering} answer
+ * @param {Following} following
  * @param {Parameters<Task["stream"]>[1]} found
  */
-function follow(video, answer, found) {
+function follow(video, following, found) {
   let /** @type {() => void} */ stop = () => {};
   const stopped = new Promise((resolve) => {
     stop = () => resolve("stopped");
@@ -149,7 +233,7 @@ function follow(video, answer, found) {
       const [begun, time] = [performance.now(), video.currentTime];
       const frame = await createImageBitmap(video); // the video goes on while this one is answered for
       try {
-        const one = await answer(frame);
+        const [one] = await following([frame]);
         if ((await Promise.race([stopped, "running"])) !== "running") return;
         found(one, { milliseconds: performance.now() - begun, time, frame });
       } finally {

@@ -36,11 +36,13 @@ NOT_RUN: Final = {
 ELSEWHERE: Final = {
     "README.md": ("js",),
     "docs/guides/language.md": ("python", "console", "js"),
+    "docs/guides/texts.md": ("python",),
     "docs/guides/tflite.md": ("python", "console"),
 }
 """A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages; those of
 language.md need a model of a hundred megabytes: tests/conformance/language/test_generation.py, test_lora.py beside it, and
-tests/browser/models/test_language_page.py call the same; those of tflite.md need MediaPipe's model: tests/conformance/tflite/test_mediapipe.py."""
+tests/browser/models/test_language_page.py call the same; those of texts.md need a model that a network gives: tests/unit/tasks/test_texts.py;
+those of tflite.md need MediaPipe's model: tests/conformance/tflite/test_mediapipe.py."""
 LINKED: Final = ("core", "gpu", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
 
 

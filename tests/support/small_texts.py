@@ -77,3 +77,44 @@ def vector_of(text: str, width: int = 8, seed: int = 7) -> np.ndarray:
     table = np.random.default_rng(seed).normal(size=(len(WORDS), width)).astype(np.float32)[ids]
     mean = 1.5 * table.mean(0)
     return mean / np.linalg.norm(mean)
+
+
+def of_pairs(width: int, device: Any = "numpy") -> sg.Model:
+    """Scores of texts: sums of what their tokens have, by the type."""
+    table = np.random.default_rng(5).normal(size=(len(WORDS), width)).astype(np.float32)
+
+    def function(input_ids: sg.Tensor, attention_mask: sg.Tensor, token_type_ids: sg.Tensor) -> sg.Tensor:
+        counts = (attention_mask * (1 + 2 * token_type_ids)).to(dtype="float32").unsqueeze(2)
+        return (sg.tensor(table).take(input_ids, axis=0) * counts).sum(1) / counts.sum(1)
+
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    return sg.Model.of(
+        function, dict.fromkeys(names, ("batch", "sequence")), device, dtypes=dict.fromkeys(names, "int64")
+    )
+
+
+def of_tokens(classes: int, chosen: dict[str, int], device: Any = "numpy") -> sg.Model:
+    """Each token's class is that of its word in `chosen`, others' is 0."""
+    table = np.zeros((len(dict.fromkeys(WORDS)), classes), np.float32)
+    words = list(dict.fromkeys(WORDS))
+    for k, word in enumerate(words):
+        table[k, chosen.get(word, 0)] = 4.0
+
+    def function(input_ids: sg.Tensor, attention_mask: sg.Tensor) -> sg.Tensor:
+        return sg.tensor(table).take(input_ids, axis=0) + attention_mask.to(dtype="float32").unsqueeze(2) * 0.0
+
+    names = ("input_ids", "attention_mask")
+    return sg.Model.of(
+        function, dict.fromkeys(names, ("batch", "sequence")), device, dtypes=dict.fromkeys(names, "int64")
+    )
+
+
+TAGS: Final = ("O", "B-ANIMAL", "I-ANIMAL", "B-PLACE", "I-PLACE")
+ENTITIES: Final[dict[str, list[tuple[str, str]]]] = {
+    "The cats sat on 日本, dog dog.": [("ANIMAL", "cats"), ("PLACE", "日本"), ("ANIMAL", "dog dog")],
+    "👩‍👩‍👧 cat": [("ANIMAL", "cat")],
+    "e\u0301 CAT e\u0301": [("ANIMAL", "CAT")],
+    "the mat": [],
+    "": [],
+}
+"""A text ↦ what is found in it, where the words cat, dog and 日本 have their labels."""

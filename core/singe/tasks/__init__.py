@@ -2,6 +2,8 @@
 
 from .answers import Answer as Answer
 from .answers import Box as Box
+from .answers import Entities as Entities
+from .answers import Entity as Entity
 from .answers import Finding as Finding
 from .answers import Findings as Findings
 from .answers import Line as Line

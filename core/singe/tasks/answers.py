@@ -105,10 +105,12 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class Findings(Answer, Sequence[Finding]):
-    """What was found, the likeliest first: classes, objects, faces, parts of a picture. joints: pairs of landmarks with a line between."""
+    """What was found, the likeliest first: classes, objects, faces, parts of a picture, texts. joints: pairs of landmarks with a line between;
+    windows: of a text, in how many parts it was read."""
 
     items: Sequence[Finding] = ()
     joints: Sequence[Sequence[int]] = field(default=(), compare=False)
+    windows: int = 1
 
     def __len__(self) -> int:
         return len(self.items)
@@ -125,6 +127,48 @@ class Findings(Answer, Sequence[Finding]):
     def __repr__(self) -> str:
         more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
         lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
+        of = f" in {self.windows} windows" if self.windows > 1 else ""
+        return f"<{self.kind}: {len(self.items)} found{of}>" + (f"\n{lines}" if lines else "")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A part of a text that was found: text[start:end]."""
+
+    label: str
+    score: float
+    text: str
+    start: int
+    end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "score": self.score, "text": self.text, "start": self.start, "end": self.end}
+
+    def __str__(self) -> str:
+        return f"{escaped(self.label)} {self.score:.1%} at {self.start} to {self.end}: {escaped(self.text)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Entities(Answer, Sequence[Entity]):
+    """The parts of a text that were found, in its order. windows: in how many parts the text was read."""
+
+    items: Sequence[Entity] = ()
+    windows: int = 1
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Entity]:
+        return iter(self.items)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [item.to_dict() for item in self.items]
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"  {line}" for line in self.items)
         return f"<{self.kind}: {len(self.items)} found>" + (f"\n{lines}" if lines else "")
 
 

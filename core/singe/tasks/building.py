@@ -71,7 +71,7 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
         raise InputError(
             f"{kind.name}: head {wishes.head!r:.60}, expected one of {', '.join(head.name for head in kind.heads)}"
         )
-    asked = Asked(fitted.size, len(wishes.labels) or None)
+    asked = Asked(fitted.size, len(wishes.labels) or None, wishes.labels)
     for head in heads:
         options = head.recognise(shapes, asked)
         if options is not None:

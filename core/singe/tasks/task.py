@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -23,11 +24,14 @@ from .building import build, kind_named
 from .calling import AnyTask
 from .chains import CHAINS
 from .chains.task import ChainTask, chain_task
+from .kinds.embed import EMBED
+from .kinds.search import PASSAGES, SEARCH
 from .labels import labels_of
 from .medium import Files, Wishes
 from .places import files_beside, model_place
 from .spec import TaskSpec
 from .speech import SPEECH
+from .text_index import checked_texts, joined, read_index
 
 if TYPE_CHECKING:
     from .speech.speak import SpeakTask
@@ -68,6 +72,26 @@ class Task(AnyTask):
     def save(self, path: str | Path, dtype: str | None = None) -> None:
         """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
         write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict(), self.files)])
+
+    def index(self, texts: Sequence[str], codes: str = "float32", dimensions: int = 0, prompt: str = "") -> Task:
+        """Of a search, one that looks through these texts, and through those that it had: `index = sg.task("search").index(texts)`, then
+        `index("a query", top=3)`. `save` and `sg.export` write it with its texts.
+
+        codes: how their vectors are stored, "float32" or "int8". dimensions: how many numbers of each are kept, for models that are trained
+        for fewer; 0: all. prompt: the name of what is written before each text.
+        """
+        held = read_index(self.files)
+        if self.kind != SEARCH.name:
+            raise InputError(f"{self.kind}: only a search has an index; sg.task({SEARCH.name!r}).index(texts)")
+        wanted = checked_texts(texts)
+        prompts = self.info.preparation.prompts
+        name = prompt or next((name for name in PASSAGES if name in prompts), "")
+        if held is not None:
+            dimensions = held.table.shape[1]
+        embed = Task(self.model, replace(self.info, kind=EMBED.name), self.files)
+        vectors = [answer.vector for answer in embed(wanted, prompt=name, dimensions=dimensions)]
+        table = np.stack(vectors) if vectors else np.zeros((0, dimensions or 1), np.float32)
+        return Task(self.model, self.info, {**self.files, **joined(held, wanted, table, codes).files()})
 
     def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
         following = self._opened(self._run, settings)
@@ -127,8 +151,8 @@ def task(
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "voices",
-    "denoise", "notes", "transcribe", "speak") with a model.
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
+    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak") with a model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is

@@ -18,7 +18,10 @@ LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
-KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image, embed, voices, denoise, notes"
+KINDS: Final = (
+    "classify, detect, faces, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, "
+    "fill-mask, voices, denoise, notes"
+)
 CHAINS: Final = "landmarks, ocr"
 SPEECH: Final = "transcribe, speak"
 ACTIVATIONS: Final = ("float32", "int16", "int8")

@@ -15,6 +15,7 @@ import numpy as np
 import pointing
 import pytest
 from networks.quantised_nets import quantised
+from small_texts import folder_of, token_vectors
 from tiny_language import tiny_gguf
 
 import singe as sg
@@ -40,7 +41,7 @@ from singe.tools.export.language import spoken_of
 from singe.tools.export.page.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
 
-OWN = ("/program", "/preparation", "/options", "/settings")
+OWN = ("/program", "/preparation", "/options", "/settings", "/task/files")
 """Parts of a manifest whose fields another document names."""
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
 MODELS = Path(__file__).parents[4] / "shared" / "models"
@@ -501,6 +502,8 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
     colours = Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
     bundles.append(export(sg.task("classify", colours), tmp_path / "task", ["wasm"]))
     bundles.append(export(pointing.task_of(), tmp_path / "chain", ["wasm"]))
+    texts = sg.task("embed", token_vectors(), beside=folder_of(tmp_path / "texts"))
+    bundles.append(export(texts, tmp_path / "embed", ["wasm"]))
     found: set[str] = set()
 
     def walk(data: Any, path: str) -> None:

@@ -39,13 +39,24 @@ class Steps:
 @dataclass(frozen=True)
 class SpecialIds:
     """The ids that have a meaning: the beginning and the end of a text, the ends of a model's turn, and what `encode` writes
-    before and after a text."""
+    before and after a text; between: what stands between two, and second: the type of the second's tokens."""
 
     bos: int | None = None
     eos: int | None = None
     end_of_turn: frozenset[int] = frozenset()
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    second: int = 0
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A part of a text on its way to ids. source: as it stands in the text; normalized: what is cut; pieces: with the ids of each."""
+
+    source: str
+    normalized: str
+    pieces: list[tuple[str, list[int]]]
 
 
 class _KnownPieces(dict[str, list[int]]):
@@ -68,7 +79,8 @@ class Tokenizer:
     """The tokenizer of a model: `encode`, `decode`, `stream`. `of_gguf` and `of_file` make one.
 
     `vocabulary` has the bytes of each token, as they stand in a text; `bos`, `eos`: the tokens that begin and end a text, or
-    None; `end_of_turn`: those with which a model ends its answer; `before`, `after`: what `encode` writes around a text; `special`: marks, which are no text.
+    None; `end_of_turn`: those with which a model ends its answer; `before`, `after`: what `encode` writes around a text; `between`: what stands
+    between two texts, and `second`, the type of the second's tokens; `special`: marks, which are no text.
     """
 
     def __init__(
@@ -83,7 +95,12 @@ class Tokenizer:
     ) -> None:
         self.vocabulary = vocabulary
         self.bos, self.eos, self.end_of_turn = ids.bos, ids.eos, ids.end_of_turn
-        self.before, self.after = list(ids.before), list(ids.after)
+        self.before, self.after, self.between, self.second = (
+            list(ids.before),
+            list(ids.after),
+            list(ids.between),
+            ids.second,
+        )
         self._steps = steps
         self._known = _KnownPieces(steps)
         self._raw = AddedTokens(t for t in added if not t.normalized)
@@ -131,6 +148,38 @@ class Tokenizer:
         before = self.before
         spelled = parse_special and ids[: len(before)] == before
         return [*([] if spelled else before), *ids, *self.after]
+
+    def normalized(self, text: str) -> str:
+        """What a text within a longer one is cut as."""
+        return self._steps.normalize(text, False)
+
+    def parts(self, text: str) -> list[TextPart]:
+        """How a text becomes the ids that `encode` gives without marks."""
+        found: list[TextPart] = []
+        first = True
+        for part in self._raw.split(_valid(text), False):
+            if isinstance(part, int):
+                name = self.vocabulary[part].decode("utf-8", "replace")
+                found.append(TextPart(name, name, [(name, [part])]))
+            else:
+                normalized = self._steps.normalize(part, first)
+                pieces: list[tuple[str, list[int]]] = []
+                inner = (
+                    self._normalized.split(normalized, False)
+                    if self._normalized
+                    else [normalized]
+                    if normalized
+                    else []
+                )
+                for one in inner:
+                    if isinstance(one, int):
+                        pieces.append((self.vocabulary[one].decode("utf-8", "replace"), [one]))
+                    else:
+                        pieces += [(piece, self._known[piece]) for piece in self._steps.cut(one, first)]
+                    first = False
+                found.append(TextPart(part, normalized, pieces))
+            first = False
+        return found
 
     def _text_ids(self, text: str, first: bool, parse_special: bool) -> list[int]:
         steps = self._steps

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import FormatError, InputError
+from ...late_dataclass import dataclass
 from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
 from .fields import Fields
@@ -144,21 +145,31 @@ def _added(fields: Fields, ids: Mapping[str, int]) -> list[AddedToken]:
     ]
 
 
-def _marks(post_processor: Fields | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids before and after a text."""
+@dataclass(frozen=True)
+class _Marks:
+    """The ids before and after a text, and between two; second: the type of the second's tokens."""
+
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    second: int = 0
+
+
+def _marks(post_processor: Fields | None) -> _Marks:
+    marks = _Marks()
     for step in flat(post_processor, "processors"):
         kind = step.text("type")
         if kind == "TemplateProcessing":
-            before, after = _template(step)
+            marks = _template(step)
         elif kind in ("BertProcessing", "RobertaProcessing"):
-            before, after = (_pair(step, "cls"),), (_pair(step, "sep"),)
+            end = (_pair(step, "sep"),)
+            of_bert = kind == "BertProcessing"
+            marks = _Marks((_pair(step, "cls"),), end, end if of_bert else (*end, *end), int(of_bert))
         elif kind != "ByteLevel":
             raise FormatError(
                 f"{step.place} is of the type {kind!r:.60}, expected TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel"
             )
-    return before, after
+    return marks
 
 
 def _pair(step: Fields, name: str) -> int:
@@ -168,19 +179,28 @@ def _pair(step: Fields, name: str) -> int:
     return value[1]
 
 
-def _template(step: Fields) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _template(step: Fields) -> _Marks:
     special = step.node("special_tokens")
-    sides: tuple[list[int], list[int]] = ([], [])
-    side = 0
-    for item in step.nodes("single"):
-        if "Sequence" in item:
-            side = 1
-            continue
-        ids = special.node(item.node("SpecialToken").text("id")).list("ids")
-        if len(ids) > 16 or not all(type(i) is int and 0 <= i < MAX_TOKENS for i in ids):
-            raise FormatError(f"{step.place}.special_tokens has {ids!r:.80}, expected at most 16 ids")
-        sides[side].extend(ids)
-    return tuple(sides[0][:64]), tuple(sides[1][:64])
+
+    def sides(name: str) -> tuple[list[list[int]], int]:
+        """The ids before, between and after the texts of a template; and the type of the last text's tokens."""
+        found: list[list[int]] = [[]]
+        kind = 0
+        for item in step.nodes(name):
+            if "Sequence" in item:
+                found.append([])
+                kind = item.node("Sequence").count("type_id", 2, 0)
+                continue
+            ids = special.node(item.node("SpecialToken").text("id")).list("ids")
+            if len(ids) > 16 or not all(type(i) is int and 0 <= i < MAX_TOKENS for i in ids):
+                raise FormatError(f"{step.place}.special_tokens has {ids!r:.80}, expected at most 16 ids")
+            found[-1].extend(ids)
+        return found, kind
+
+    single, _ = sides("single")
+    pair, second = sides("pair") if "pair" in step else ([[], [], []], 0)
+    before, after = single[0], [i for part in single[1:] for i in part]
+    return _Marks(tuple(before[:64]), tuple(after[:64]), tuple(pair[1][:64]) if len(pair) == 3 else (), second)
 
 
 def _configured(config: Fields, name: str, ids: Mapping[str, int]) -> int | None:
@@ -216,26 +236,29 @@ def tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer
     vocabulary = _vocabulary(model.ids, added, decoding)
 
     special = _special_ids(fields, config, ids, added)
-    if any(i >= len(vocabulary) for i in (*special.before, *special.after)):
+    if any(i >= len(vocabulary) for i in (*special.before, *special.after, *special.between)):
         raise FormatError(f"{place}: its post-processor writes tokens beyond the {len(vocabulary)} of the vocabulary")
     tidy = (lambda text: text.removesuffix(" ")) if decoding.strip_end else None
     return Tokenizer(steps, vocabulary, added, special, strip_start=decoding.strip_start, tidy=tidy)
 
 
 def _special_ids(fields: Fields, config: Fields, ids: Mapping[str, int], added: Sequence[AddedToken]) -> SpecialIds:
-    before, after = _marks(fields.optional_node("post_processor"))
+    marks = _marks(fields.optional_node("post_processor"))
+    before, after = marks.before, marks.after
     if "special_ids" in fields:
         named = fields.node("special_ids")
         bos, eos = (named.count(key, MAX_TOKENS) if key in named else None for key in ("bos", "eos"))
         ends = [i for i in named.list("end_of_turn") if type(i) is int]
-        return SpecialIds(bos, eos, frozenset(ends), before, after)
+        return SpecialIds(bos, eos, frozenset(ends), before, after, marks.between, marks.second)
     bos, eos = _configured(config, "bos_token", ids), _configured(config, "eos_token", ids)
     if not before and bos is not None and config.value("add_bos_token") is True:
         before = (bos,)
     if not after and eos is not None and config.value("add_eos_token") is True:
         after = (eos,)
-    marks = {token.text: token.id for token in added if token.special}
-    return SpecialIds(bos, eos, end_of_turn_ids(marks, () if eos is None else (eos,)), before, after)
+    named = {token.text: token.id for token in added if token.special}
+    return SpecialIds(
+        bos, eos, end_of_turn_ids(named, () if eos is None else (eos,)), before, after, marks.between, marks.second
+    )
 
 
 def _model_kind(fields: Fields) -> Callable[[Fields], _Model]:

@@ -12,9 +12,30 @@ from .embed import EMBED
 from .faces import FACES
 from .maps import CUTOUT, DEPTH, SEGMENT
 from .notes import NOTES
+from .search import SEARCH
+from .text_classes import CLASSIFY_TEXT, RERANK, ZERO_SHOT
+from .tokens import FILL_MASK, TAG
 from .voices import VOICES
 
 KINDS: Final[Mapping[str, TaskKind]] = {
     kind.name: kind
-    for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE, EMBED, VOICES, DENOISE, NOTES)
+    for kind in (
+        CLASSIFY,
+        DETECT,
+        FACES,
+        SEGMENT,
+        CUTOUT,
+        DEPTH,
+        EMBED_IMAGE,
+        EMBED,
+        SEARCH,
+        RERANK,
+        CLASSIFY_TEXT,
+        ZERO_SHOT,
+        TAG,
+        FILL_MASK,
+        VOICES,
+        DENOISE,
+        NOTES,
+    )
 }

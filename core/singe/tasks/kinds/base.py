@@ -9,7 +9,7 @@ from typing import Any
 from ...late_dataclass import dataclass
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
-from ..medium import Medium
+from ..medium import Files, Medium
 from ..spec import TaskSpec
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -19,10 +19,11 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None."""
+    """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None; names: those."""
 
     size: tuple[int, int]
     labels: int | None
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class TaskKind:
     """A row of KINDS. medium: what it is given; answer: of the Graph's outputs, and of what the medium read; size: how much a model takes at
     once that leaves it open: the sides of a picture, the tokens of a text; preparation: fields of the medium's TaskInput; labels: the set of
     labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
-    live: of a medium that comes in parts, begins to answer for these."""
+    live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it."""
 
     name: str
     about: str
@@ -63,6 +64,7 @@ class TaskKind:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     asks: Callable[[Any, TaskSpec, Mapping[str, Any]], Any] = lambda source, spec, settings: source
     live: Callable[[TaskSpec, Mapping[str, Any]], Live] | None = None
+    holds: Callable[[Files], Any] = lambda files: None
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...tensors.functions.creation import where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, TaskVector
-from ..media.text import TEXT, Reading, TextFrame
+from ..media.text import TEXT, Asking, Reading, TextFrame, text_of
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors
 
@@ -68,21 +68,23 @@ def _max(x: Tensor, mask: Tensor) -> Tensor:
     return where(mask > 0.5, x, -1e9).amax(1)
 
 
-def _vector(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> TaskVector:
-    """Of windows, the mean, in which each counts as much as it has tokens of its own."""
-    rows = found["vector"].astype(np.float64)
-    whole = np.average(rows, axis=0, weights=np.maximum(reading.inner, 1))
+def vector(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> TaskVector:
+    whole = reading.mean(found["vector"])
     dimensions = settings["dimensions"]
     if type(dimensions) is not int or not 0 <= dimensions <= whole.size:
         raise InputError(
             f"{spec.kind}: dimensions is {dimensions!r:.40}, expected how many of the {whole.size} numbers to keep; 0 keeps all"
         )
-    whole = whole[: dimensions or None]
-    length = float(np.linalg.norm(whole))
-    return TaskVector(spec.kind, None, (whole / (length or 1.0)).astype(np.float32), len(reading.rows))
+    return TaskVector(spec.kind, None, unit(whole, dimensions or whole.size), reading.windows)
 
 
-def prompted(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Any:
+def unit(whole: np.ndarray, dimensions: int) -> np.ndarray:
+    """The first numbers of a vector, of length 1."""
+    part = whole[:dimensions]
+    return (part / (float(np.linalg.norm(part)) or 1.0)).astype(np.float32)
+
+
+def prompted(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence[Asking]:
     """A text with what is written before it."""
     name = settings["prompt"] or spec.preparation.prompt
     prompts: Mapping[str, str] = spec.preparation.prompts
@@ -90,7 +92,7 @@ def prompted(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Any:
         raise InputError(
             f"{spec.kind}: prompt {name!r:.40}, expected one of {', '.join(prompts) or 'none: the model has none'}"
         )
-    return prompts[name] + source if name and isinstance(source, str) else source
+    return [Asking(prompts.get(name, "") + text_of(source))]
 
 
 HEADS: Final = (
@@ -101,6 +103,6 @@ HEADS: Final = (
     Head("max", "vectors of tokens, of which the largest numbers are taken", _are_tokens, _pooling(_max)),
 )
 EMBED: Final = TaskKind(
-    "embed", "a text as a vector, to compare with others", TEXT, HEADS, _vector, 512, settings={"prompt": "", "dimensions": 0},
+    "embed", "a text as a vector, to compare with others", TEXT, HEADS, vector, 512, settings={"prompt": "", "dimensions": 0},
     asks=prompted,
 )  # fmt: skip

@@ -48,13 +48,55 @@ class TextFrame:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """What is read of a source: a text, or a pair of which the longer is read in windows. marks: whether names of marks in it are marks;
+    located: whether the answer asks where tokens stand."""
+
+    text: str
+    second: str | None = None
+    marks: bool = False
+    located: bool = False
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A window of a question. ids: with marks; second: where the second of a pair begins, and kind: the type of its tokens; question: its
+    number. Of the text that is in windows: `start` is the number of its first token here, which stands at `first`; `count` are here, of which
+    `inner` are in no window before."""
+
+    ids: Sequence[int]
+    second: int
+    kind: int
+    question: int
+    start: int
+    first: int
+    count: int
+    inner: int
+
+
+@dataclass(frozen=True)
 class Reading:
-    """A source that was read. text: what was asked of it, with its prompt; rows: the ids of each window, with marks; inner: how many tokens
-    of a window are neither marks nor in the window before it."""
+    """A source that was read. held: what the kind keeps of the files that travel with the task; spans: of located questions, where each
+    token stands."""
 
     source: Any
-    rows: Sequence[Sequence[int]]
-    inner: Sequence[int]
+    questions: Sequence[Asking]
+    rows: Sequence[TokenRow]
+    spans: Sequence[Sequence[tuple[int, int]]]
+    tokenizer: Tokenizer
+    held: Any
+
+    @property
+    def windows(self) -> int:
+        """In how many parts the longest question was read."""
+        counts = [row.question for row in self.rows]
+        return max((counts.count(k) for k in range(len(self.questions))), default=1)
+
+    def mean(self, values: np.ndarray, question: int = 0) -> np.ndarray:
+        """The mean of what the windows of a question gave, in which each counts as much as it has tokens of its own."""
+        own = [k for k, row in enumerate(self.rows) if row.question == question]
+        weights = [max(self.rows[k].inner, 1) for k in own]
+        return np.average(values[own].astype(np.float64), axis=0, weights=weights)
 
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
@@ -103,6 +145,13 @@ def _tokenizer_file(kind: TaskKind, wishes: Wishes) -> bytes:
     return path.read_bytes()
 
 
+def text_of(source: Any) -> str:
+    """A source that is a text."""
+    if not isinstance(source, str):
+        raise InputError(f"text: got a {type(source).__name__}, expected a text, or a list of texts")
+    return source
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -110,18 +159,17 @@ def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mappin
     tokenizer = _tokenizer_of(files)
     spec: Any = info.preparation
 
+    held = kind.holds(files)
+
     def begin(run: Run, settings: Mapping[str, Any]) -> Following:
         def several(sources: Sequence[Any]) -> list[Answer]:
-            readings = [read(source, kind.asks(source, info, settings), tokenizer, spec) for source in sources]
+            readings = [_read(source, kind.asks(source, info, settings), tokenizer, spec, held) for source in sources]
             for reading in readings:
-                if len(reading.rows) > 1:
+                if reading.windows > 1:
                     _log.info(
-                        "%s: a text of %d tokens is read in %d windows",
-                        kind.name,
-                        sum(reading.inner),
-                        len(reading.rows),
+                        "%s: a text that is longer than the model is read in %d windows", kind.name, reading.windows
                     )
-            outputs = run_rows(run, [row for reading in readings for row in reading.rows])
+            outputs = _run_rows(run, [row for reading in readings for row in reading.rows])
             answers: list[Answer] = []
             at = 0
             for reading in readings:
@@ -148,54 +196,91 @@ def _tokenizer_of(files: Files) -> Tokenizer:
     return Tokenizer.of_values(values)
 
 
-def read(source: Any, text: Any, tokenizer: Tokenizer, spec: TextInput) -> Reading:
-    """The windows of a text."""
-    if not isinstance(text, str):
-        raise InputError(f"text: got a {type(text).__name__}, expected a text, or a list of texts")
-    ids = tokenizer.encode(text, add_special=False, parse_special=False)
+def _read(source: Any, questions: Sequence[Asking], tokenizer: Tokenizer, spec: TextInput, held: Any) -> Reading:
+    """The windows of a source's questions."""
+    from ...language.tokenizing.offsets import encoded  # noqa: PLC0415 (pictures need none)
+
+    rows: list[TokenRow] = []
+    spans: list[Sequence[tuple[int, int]]] = []
+    for number, question in enumerate(questions):
+        if question.located:
+            ids, places = encoded(tokenizer, question.text)
+        else:
+            ids, places = tokenizer.encode(question.text, add_special=False, parse_special=question.marks), ()
+        spans.append(places)
+        second = (
+            [] if question.second is None else tokenizer.encode(question.second, add_special=False, parse_special=False)
+        )
+        if question.second is not None and not tokenizer.between:
+            raise InputError(
+                f"text: {TOKENIZER} does not say how two texts stand together; this model takes single ones"
+            )
+        rows += _windows(number, ids, question.second is not None, second, tokenizer, spec)
+    return Reading(source, questions, rows, spans, tokenizer, held)
+
+
+def _windows(
+    number: int, one: list[int], is_pair: bool, other: list[int], tokenizer: Tokenizer, spec: TextInput
+) -> list[TokenRow]:
+    """Of a pair the longer is in windows, and all of the shorter in each."""
     before, after = tokenizer.before, tokenizer.after
-    room = spec.length - len(before) - len(after)
+    between = tokenizer.between if is_pair else []
+    first_moves = len(one) >= len(other)
+    moving, fixed = (one, other) if first_moves else (other, one)
+    room = spec.length - len(before) - len(after) - len(between) - len(fixed)
     if room <= spec.overlap:
         raise InputError(
-            f"text: length {spec.length} leaves no room for tokens beside the marks and an overlap of {spec.overlap}"
+            f"text: of {spec.length} tokens, {spec.length - room} are marks and the shorter of two texts: no room is left for the longer"
         )
-    step = room - spec.overlap
-    starts = range(0, max(1, len(ids) - spec.overlap), step)
-    rows = [[*before, *ids[start : start + room], *after] for start in starts]
-    inner = [min(room, len(ids) - start) - (spec.overlap if start else 0) for start in starts]
-    return Reading(source, rows, inner)
+    rows: list[TokenRow] = []
+    for start in range(0, max(1, len(moving) - spec.overlap), room - spec.overlap):
+        part = moving[start : start + room]
+        a, b = (part, fixed) if first_moves else (fixed, part)
+        ids = [*before, *a, *between, *b, *after]
+        second = len(before) + len(a) + len(between) if is_pair else len(ids)
+        inner = len(part) - (spec.overlap if start else 0)
+        first = len(before) if first_moves else second
+        rows.append(TokenRow(ids, second, tokenizer.second, number, start, first, len(part), inner))
+    return rows
 
 
-def run_rows(run: Run, rows: Sequence[Sequence[int]]) -> list[dict[str, np.ndarray]]:
+def _run_rows(run: Run, rows: Sequence[TokenRow]) -> list[dict[str, np.ndarray]]:
     """The outputs of each row."""
-    order = sorted(range(len(rows)), key=lambda k: len(rows[k]))
+    order = sorted(range(len(rows)), key=lambda k: len(rows[k].ids))
     found: list[dict[str, np.ndarray]] = [{} for _ in rows]
     at = 0
     while at < len(order):
         count = 1
-        while at + count < len(order) and count < ROWS and (count + 1) * len(rows[order[at + count]]) <= TOKENS:
+        while at + count < len(order) and count < ROWS and (count + 1) * len(rows[order[at + count]].ids) <= TOKENS:
             count += 1
-        batch = order[at : at + count]
+        batch = [(place, k, rows[k]) for place, k in enumerate(order[at : at + count])]
         at += count
-        longest = max(1, *(len(rows[k]) for k in batch), 1)
-        ids = np.zeros((count, longest), np.int32)
-        mask = np.zeros((count, longest), np.int32)
-        for place, k in enumerate(batch):
-            ids[place, : len(rows[k])] = rows[k]
-            mask[place, : len(rows[k])] = 1
-        outputs = run({"ids": ids, "mask": mask, "types": np.zeros_like(ids)})
-        for place, k in enumerate(batch):
+        shape = (count, max(1, *(len(row.ids) for _, _, row in batch), 1))
+        ids, mask, types = (np.zeros(shape, np.int32) for _ in range(3))
+        for place, _, row in batch:
+            ids[place, : len(row.ids)] = row.ids
+            mask[place, : len(row.ids)] = 1
+            types[place, row.second : len(row.ids)] = row.kind
+        outputs = run({"ids": ids, "mask": mask, "types": types})
+        for place, k, row in batch:
             for name, values in outputs.items():
-                found[k][name] = values[place, : len(rows[k])] if name.startswith(BY_TOKEN) else values[place]
+                found[k][name] = values[place, : len(row.ids)] if name.startswith(BY_TOKEN) else values[place]
     return found
 
 
 def _stacked(rows: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
-    """The outputs of the rows of one text: a list of those that are by token, which are of different lengths, is an array of objects."""
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    """The outputs of the rows of one source; those by token have zeros behind shorter rows."""
+    return {name: (_padded if name.startswith(BY_TOKEN) else np.stack)([row[name] for row in rows]) for name in rows[0]}
+
+
+def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
+    found = np.zeros((len(parts), max(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype)
+    for k, part in enumerate(parts):
+        found[k, : len(part)] = part
+    return found
 
 
 TEXT: Final = Medium(
     "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")),
-    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told, in_pages=False,
+    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told,
 )  # fmt: skip

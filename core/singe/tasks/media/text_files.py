@@ -46,6 +46,8 @@ def told(kind: TaskKind, wishes: Wishes) -> Wishes:
     if len(heads) > 1:
         raise FormatError(f"{POOLING}: {' and '.join(heads)} at once, expected one pooling")
     known = {head.name for head in kind.heads}
+    if config.get("problem_type") == "multi_label_classification":
+        heads.append("several")
     head = next((h for h in heads if h in known), "")
     return replace(
         wishes,

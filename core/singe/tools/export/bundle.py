@@ -46,6 +46,7 @@ from ...tasks.chains import CHAINS
 from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
 from ...tasks.labels import labels_of
+from ...tasks.media import MEDIA
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from ...tasks.spec import ChainSpec, TaskSpec
 from .page.own_page import CHAT, MODEL, TASK, own_page
@@ -73,7 +74,7 @@ TOKENIZER: Final = "tokenizer.json"
 ADAPTER: Final = "adapter.bin"
 _OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)")
 _GENERATED: Final = re.compile(
-    rf"({_OF_TARGETS.pattern}|(labels|tokenizer)\.json|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    rf"({_OF_TARGETS.pattern}|(labels|tokenizer|index)\.json|index\.bin|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
@@ -269,7 +270,10 @@ def draft(
     options = replace(model.options, specialised=model.specialised if spoken is None else ())
     one_token = () if spoken is None else [(sizes, model.graph(sizes)) for sizes in spoken.one_token]
     by_token = replace(options, specialised=one_token) if one_token else options
-    rare = {DROP_IN: False, LANGUAGE: spoken is not None, OF_TASKS: task is not None}
+    medium = task.preparation.medium if isinstance(task, TaskSpec) else None
+    has_words = spoken is not None or (readable and TOKENIZER in (carried or {}))
+    rare = {DROP_IN: False, LANGUAGE: has_words, OF_TASKS: task is not None}
+    rare |= {f"{OF_TASKS}{name}s": name == medium for name in MEDIA}
     files = _scripts(readable, [name for name, wanted in rare.items() if not wanted])
     encoding = Encoding(dtype, activations, graph)
     weights = {

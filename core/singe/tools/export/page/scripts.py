@@ -64,6 +64,12 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     "singe-task-runner.js": frozenset(
         f"singe-task-{part}.js" for part in ("answers", "crops", "landmarks", "ocr", "regions", "runner")
     ),
+    "singe-task-texts.js": frozenset(
+        (
+            *(f"singe-task-texts{part}.js" for part in ("", "-index", "-kinds")),
+            *(f"singe-language-{part}.js" for part in ("models", "offsets", "patterns", "steps", "tokenizer")),
+        )
+    ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),

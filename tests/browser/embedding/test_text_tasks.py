@@ -1,0 +1,129 @@
+"""Tasks of texts in Chromium: a page answers what Python answers, for every kind."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_texts import ENTITIES, TAGS, WORDS, folder_of, of_pairs, of_tokens, token_vectors
+
+import singe as sg
+from singe.tasks.kinds import KINDS
+from singe.tools.serving.folder_server import Server
+
+RNG = np.random.default_rng(9)
+HIDDEN = RNG.normal(size=(len(dict.fromkeys(WORDS)),) * 2).astype(np.float32)
+LONG = "the cat sat on the mat. dogs " * 12
+TEXTS = ["the cat sat on the mat.", "Dogs, 日本 é", "", "👩‍👩‍👧 cats", LONG]
+
+
+def guesses(device: Any = "numpy") -> sg.Model:
+    def function(input_ids: sg.Tensor) -> sg.Tensor:
+        own = sg.tensor(HIDDEN).take(input_ids, axis=0)
+        return own + own.mean(1, keepdims=True)
+
+    return sg.Model.of(function, {"input_ids": ("batch", "sequence")}, device, dtypes={"input_ids": "int64"})
+
+
+def names(*labels: str) -> dict[str, Any]:
+    return {"config": {"id2label": {str(k): name for k, name in enumerate(labels)}}}
+
+
+TASKS: Mapping[str, tuple[sg.Model, dict[str, Any], list[str], dict[str, Any]]] = {
+    "embed": (token_vectors(), {}, TEXTS, {"dimensions": 5}),
+    "search": (token_vectors(), {}, TEXTS, {"top": 3}),
+    "rerank": (of_pairs(1), {}, TEXTS[:2], {"documents": TEXTS}),
+    "classify-text": (of_pairs(3), names("good", "bad", "größer"), TEXTS, {"top": 2}),
+    "zero-shot": (
+        of_pairs(2),
+        names("entailment", "not_entailment"),
+        TEXTS,
+        {"labels": ["cat", "日本"], "hypothesis": "on {}"},
+    ),
+    "tag": (of_tokens(5, {"cat": 2, "dog": 2, "日": 3, "本": 4}), names(*TAGS), [*ENTITIES, LONG], {"threshold": 0.2}),
+    "fill-mask": (guesses(), {}, ["the [MASK] sat", f"{LONG} [MASK] {LONG}"], {"top": 4}),
+}
+"""A kind ↦ its model, the files beside it, what is asked, and the settings."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    root = tmp_path_factory.mktemp("texts")
+    (root / "index.html").write_text("<!doctype html><title>texts</title>")
+    with Server(root, port=0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server, root
+        server.shutdown()
+
+
+def made(kind: str, root: Path) -> Any:
+    """A task, whose bundle is in a folder of its name."""
+    model, files, _, _ = TASKS[kind]
+    task = sg.task(kind, model, beside=folder_of(root / "files" / kind, **files), length=48)
+    if kind == "search":
+        task = task.index(TEXTS[:3], codes="int8").index(TEXTS[3:])
+    sg.export(task, root / kind, ["wasm"], readable=kind == "tag")
+    return task
+
+
+ASK = """async ([kind, texts, settings]) => {
+  const { task } = await import(`/${kind}/singe-tasks.js`);
+  const ask = await task(`/${kind}/`, { device: "wasm" });
+  const answers = await ask(texts, settings);
+  const windows = answers.map(({ windows }) => windows);
+  const found = JSON.stringify(answers, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value));
+  let added;
+  if (kind === "search") added = (await (await ask.index(["the dog sat"]))(texts[0], settings)).map(({ label }) => label);
+  await ask.close();
+  return { answers: JSON.parse(found), windows, added, points: texts.map((text) => [...text].length) };
+}"""
+
+
+def assert_alike(mine: Any, theirs: Any) -> None:
+    """Plain data that is the same but for the last digits of numbers."""
+    if isinstance(theirs, dict):
+        assert mine.keys() == theirs.keys()
+        for key in theirs:
+            assert_alike(mine[key], theirs[key])
+    elif isinstance(theirs, list):
+        assert len(mine) == len(theirs)
+        for one, other in zip(mine, theirs, strict=True):
+            assert_alike(one, other)
+    else:
+        assert mine == (pytest.approx(theirs, rel=2e-4, abs=2e-5) if isinstance(theirs, float) else theirs)
+
+
+def in_utf16(text: str, place: int) -> int:
+    """An index of JavaScript's strings."""
+    return len(text[:place].encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_page_answers_for_texts_what_python_answers(site: tuple[Server, Path], browser: Any, kind: str) -> None:
+    server, root = site
+    task = made(kind, root)
+    _, _, texts, settings = TASKS[kind]
+    page = browser.new_page()
+    page.goto(server.address)
+    found = page.evaluate(ASK, [kind, texts, settings])
+    page.close()
+    wanted = task(texts, **settings)
+    assert found["windows"] == [answer.windows for answer in wanted]
+    assert max(found["windows"]) > 1
+    for text, mine, theirs in zip(texts, found["answers"], wanted, strict=True):
+        plain = json.loads(json.dumps(theirs.to_dict()))
+        for item in plain if kind == "tag" else ():
+            item["start"], item["end"] = (in_utf16(text, item[name]) for name in ("start", "end"))
+        assert_alike(mine, plain)
+    if kind == "search":
+        more = task.index(["the dog sat"])(texts[0], **settings)
+        assert found["added"] == [item.label for item in more]
+
+
+def test_every_kind_of_texts_is_compared() -> None:
+    assert TASKS.keys() == {name for name, kind in KINDS.items() if kind.medium.name == "text"}
