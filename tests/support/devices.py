@@ -178,5 +178,5 @@ ALL_BUT_SHADERS = runners("array", "interpret", "numpy", "wasm", *slow("webgpu")
 COMPILED = runners("wasm", *slow("numpy", "webgpu"))
 """The devices that compile, for tests of kernels: NumPy has none."""
 
-RUNNERS = runners("numpy", "wasm", *slow("webgpu"))
+RUNNERS = runners("numpy", "wasm", *slow("webgpu", *MORE))
 """The devices that compile in one way; a driver without a GPU takes long to compile each shader."""

@@ -132,8 +132,8 @@ class GroupExchange:
 
 
 def exchange_of(way: str, ray: Any, workers: Sequence[Any], seconds: float) -> Exchange:
-    """What some workers do; one alone has nothing to exchange. seconds: for all to meet."""
-    if way == "objects" or len(workers) == 1:
+    """What some workers do. seconds: for all to meet."""
+    if way == "objects":
         return ObjectExchange(ray, workers)
     return GroupExchange(ray, workers, way, seconds)
 

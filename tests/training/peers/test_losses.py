@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, Run, runners, slow
+from devices import MORE, RUNNERS, Run, runners, slow
 from loss_cases import CASES, Case
 from recorded import recorded
 
@@ -19,7 +19,7 @@ from singe.errors import DTypeError, InputError, OutOfRange, ShapeError
 from singe.graph import Builder, Graph, gradient, inline
 from singe.tensors.tracing import trace
 
-TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, "webgpu": 1e-4}
+TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, **dict.fromkeys(("webgpu", *MORE), 1e-4)}
 """The error allowed, relative to the largest value."""
 GROUPS = {
     loss: [name for name, case in CASES.items() if case.loss == loss]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import MORE, RUNNERS
 from onnx import TensorProto, helper
 
 import singe as sg
@@ -23,7 +23,7 @@ from singe.shapes import size
 from singe.tools.export.bundle import draft
 
 WORDS = np.array([["one", "two", "três"], ["", "fünf", "one"]], object)
-ONNX_NAMES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU"}
+ONNX_NAMES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU", **{name: name.upper() for name in MORE}}
 
 
 def onnx_model(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], opset: int = 21) -> Any:

@@ -63,6 +63,8 @@ def assert_equal(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_answers_as_onnxruntime(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name.startswith("CUDA") and "CUDAExecutionProvider" in ort.get_available_providers():
+        pytest.skip("here is an NVIDIA GPU, which onnxruntime for the CPU does not use")
     peer.set_default_logger_severity(4)
     expected, found = outcome(peer, name), outcome(ort, name)
     if name in OTHERWISE:
