@@ -1,20 +1,21 @@
 """A Whisper of two layers with weights by a formula, in a folder of Hugging Face, in one of CTranslate2, and what its network answers.
 
-tiny_whisper.npz has what OpenAI's own network gives for these weights: `features` for the window `window()`, of which 33 frames are of the
-sound, and `scores` (tokens, vocabulary) after each of IDS.
+tiny_whisper.npz has what OpenAI's own network gives for these weights: `features` for the window `window()`, of which COUNT frames are of
+the sound, and `scores` (tokens, vocabulary) after each of IDS; tiny_whisper_onnx.zip what optimum 2.1 exports of them.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from singe.speech.files import WhisperFiles, open_whisper
+from singe.speech.whisper.files import WhisperFiles, files_in, open_whisper
 from singe.weights.safetensors import safetensors_pieces
 
 WIDTH, FORWARD, BANDS, POSITIONS, ROOM, LAYERS = 16, 64, 8, 20, 12, 2
@@ -100,6 +101,17 @@ def hugging_face(folder: Path) -> Path:
     return folder
 
 
+def onnx_files(folder: Path, *names: str) -> Path:
+    """The same as Hugging Face's own exporter writes it: its encoder, and these files of its decoder."""
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config()))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
+    with zipfile.ZipFile(_DATA.with_name("tiny_whisper_onnx.zip")) as archive:
+        for name in ("encoder_model.onnx", *names):
+            (folder / "onnx" / name).write_bytes(archive.read(name))
+    return folder
+
+
 def ctranslate2(folder: Path) -> Path:
     """The same as a converter of CTranslate2 writes it, in float32."""
     folder.mkdir(exist_ok=True)
@@ -152,4 +164,4 @@ def _text(text: str) -> bytes:
 
 
 def opened(folder: Path) -> WhisperFiles:
-    return open_whisper({path.name: path for path in folder.iterdir()}, str(folder))
+    return open_whisper(files_in(folder), str(folder))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..late_dataclass import dataclass
-from .model import SpokenTexts, WhisperModel
 from .tokens import WhisperTokens
+from .whisper.model import SpeechModel, TextsSideBySide
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def log_chances(scores: np.ndarray) -> np.ndarray:
 
 
 def window_text(
-    model: WhisperModel, tokens: WhisperTokens, before: Sequence[int], begun: Sequence[int],
+    model: SpeechModel, tokens: WhisperTokens, before: Sequence[int], begun: Sequence[int],
     temperature: float = 0.0, rng: np.random.Generator | None = None, beams: int = 1,
 ) -> WindowText:  # fmt: skip
     """The text of the window that the model hears. before: the tokens of what was said before; begun: those with which it begins. beams:
@@ -56,7 +56,7 @@ def window_text(
 
 
 def _one(
-    texts: SpokenTexts, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, rng: np.random.Generator | None
+    texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, rng: np.random.Generator | None
 ) -> tuple[list[int], float]:  # fmt: skip
     """The tokens of a text, and the sum of the logarithms of their chances."""
     said, total = list[int](), 0.0
@@ -77,7 +77,7 @@ def _one(
     return said, total
 
 
-def _several(texts: SpokenTexts, tokens: WhisperTokens, scores: np.ndarray, most: int) -> tuple[list[int], float]:
+def _several(texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int) -> tuple[list[int], float]:
     """The likeliest of several texts, for its length."""
     count = texts.count
     said: list[list[int]] = [[] for _ in range(count)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import FormatError, InputError
 from ..language.tokenizing import Tokenizer
-from .description import WhisperDescription
+from .whisper.description import WhisperDescription
 
 SECONDS: Final = 0.02
 """From one token of a time to the next, and from one position of the encoder to the next."""

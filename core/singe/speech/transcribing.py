@@ -15,11 +15,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..late_dataclass import dataclass
-from .model import WhisperModel
 from .search import WindowText, window_text
-from .spectrogram import RATE, STEP, frames_of
 from .tokens import SECONDS, WhisperTokens
 from .transcript import SpokenPart, Transcript
+from .whisper.model import SpeechModel
+from .whisper.spectrogram import RATE, STEP, frames_of
 
 TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 REPEATING: Final = 2.4
@@ -54,7 +54,7 @@ class TranscribeOptions:
 class Transcriber:
     """A model that hears, with the tokenizer of its files."""
 
-    def __init__(self, model: WhisperModel, tokens: WhisperTokens) -> None:
+    def __init__(self, model: SpeechModel, tokens: WhisperTokens) -> None:
         self.model: Final = model
         self.tokens: Final = tokens
 

@@ -1,4 +1,4 @@
-"""Whisper's network: what it hears and says is what OpenAI's own gives, from either form of file; damaged files are refused."""
+"""Whisper's network: what it hears and says is what OpenAI's own gives, from each form of file; damaged files are refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.support import tiny_whisper
 from tests.support.devices import NUMPY
 from tests.support.tiny_whisper import opened
 
-from singe.errors import FormatError, SingeError
-from singe.speech.model import WhisperModel
-from singe.speech.spectrogram import LENGTH, STEP, band_weights, samples_for
+from singe.errors import FormatError, InputError, SingeError
+from singe.speech.whisper.model import SpeechModel
+from singe.speech.whisper.spectrogram import LENGTH, STEP, band_weights, samples_for
 from singe.weights import read_weights
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper"))
 
 
-def _scores(model: WhisperModel) -> np.ndarray:
+def _scores(model: SpeechModel) -> np.ndarray:
     window = tiny_whisper.window()
     model.hear(window, float(window.max()), tiny_whisper.COUNT)
     texts, ids = model.texts(1), tiny_whisper.IDS
@@ -34,21 +34,36 @@ def _scores(model: WhisperModel) -> np.ndarray:
 @NUMPY
 def test_what_it_says_of_a_window_is_what_the_reference_says(folder: Path, device_name: str) -> None:
     expected = tiny_whisper.expected()
-    scores = _scores(WhisperModel(opened(folder), device_name))
+    scores = _scores(opened(folder).model(device_name))
     np.testing.assert_allclose(scores, expected["scores"], atol=2e-4 * np.abs(expected["scores"]).max())
 
 
 def test_both_forms_of_files_give_the_same_model(folder: Path, tmp_path: Path) -> None:
     other = tiny_whisper.ctranslate2(tmp_path / "other")
     np.testing.assert_allclose(
-        _scores(WhisperModel(opened(other), "numpy")),
-        _scores(WhisperModel(opened(folder), "numpy")),
+        _scores(opened(other).model("numpy")),
+        _scores(opened(folder).model("numpy")),
         atol=1e-5,
     )
 
 
-def test_texts_side_by_side_go_on_from_the_ones_that_are_named(folder: Path) -> None:
-    model = WhisperModel(opened(folder), "numpy")
+@pytest.mark.parametrize(
+    "names", [["decoder_model_merged.onnx"], ["decoder_model.onnx", "decoder_with_past_model.onnx"]]
+)
+def test_onnx_files_say_what_the_reference_says(names: list[str], tmp_path: Path) -> None:
+    expected = tiny_whisper.expected()["scores"]
+    model = opened(tiny_whisper.onnx_files(tmp_path / "onnx", *names)).model("wasm")
+    np.testing.assert_allclose(_scores(model), expected, atol=2e-4 * np.abs(expected).max())
+    with pytest.raises(InputError, match="decoder_model_merged"):
+        opened(tiny_whisper.onnx_files(tmp_path / "half", "decoder_model.onnx"))
+
+
+def test_texts_side_by_side_go_on_from_the_ones_that_are_named(folder: Path, tmp_path: Path) -> None:
+    _check_order(opened(folder).model("numpy"))
+    _check_order(opened(tiny_whisper.onnx_files(tmp_path / "onnx", "decoder_model_merged.onnx")).model("numpy"))
+
+
+def _check_order(model: SpeechModel) -> None:
     window = tiny_whisper.window()
     model.hear(window, float(window.max()), tiny_whisper.COUNT)
     several = model.texts(2)
@@ -101,4 +116,4 @@ def test_a_folder_with_other_sizes_than_it_says_is_refused(tmp_path: Path) -> No
     ):  # fmt: skip
         (folder / "config.json").write_text(json.dumps({**tiny_whisper.config(), key: value}))
         with pytest.raises(FormatError, match=told):
-            WhisperModel(opened(folder), "numpy")
+            opened(folder).model("numpy")

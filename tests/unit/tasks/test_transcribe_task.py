@@ -60,7 +60,7 @@ def test_subtitles_have_the_times_of_parts(folder: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"model\.safetensors or model\.bin"):
+    with pytest.raises(InputError, match=r"model\.safetensors, model\.bin or encoder_model"):
         sg.task("transcribe", tmp_path)
 
 

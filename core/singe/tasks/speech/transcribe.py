@@ -14,14 +14,13 @@ from ...files.sounds import Resampler, sound_of
 from ...files.urls import ZOO
 from ...language.tokenizing import Tokenizer
 from ...runtime.device import Device
-from ...speech.files import FILES, open_whisper
-from ...speech.model import WhisperModel
-from ...speech.spectrogram import RATE
 from ...speech.tokens import WhisperTokens
 from ...speech.transcribing import TranscribeOptions, Transcriber
 from ...speech.transcript import Transcript
+from ...speech.whisper.files import files_in, open_whisper
+from ...speech.whisper.model import SpeechModel
+from ...speech.whisper.spectrogram import RATE
 from ..calling import AnyTask
-from ..places import files_beside
 
 _SETTINGS: Final[Mapping[str, Any]] = {"sampling_rate": None, **{f.name: f.default for f in fields(TranscribeOptions)}}
 
@@ -37,7 +36,7 @@ class TranscribeTask(AnyTask):
     languages: those that the model knows.
     """
 
-    def __init__(self, model: WhisperModel, tokens: WhisperTokens, name: str) -> None:
+    def __init__(self, model: SpeechModel, tokens: WhisperTokens, name: str) -> None:
         super().__init__("transcribe", _SETTINGS)
         self.languages: Final = tuple(tokens.languages) or ("en",)
         self._name = name
@@ -92,7 +91,7 @@ def transcribe_task(source: str | Path, device: str | Device) -> TranscribeTask:
     if isinstance(source, str) and source.startswith(ZOO):
         files = {file.name: zoo.fetch(f"{source}/{file.name}") for file in zoo.find(source).files}
     else:
-        files = files_beside(Path(source), FILES)
+        files = files_in(Path(source))
     opened = open_whisper(files, str(source))
     tokens = WhisperTokens(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
-    return TranscribeTask(WhisperModel(opened, device), tokens, opened.name)
+    return TranscribeTask(opened.model(device), tokens, opened.name)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..language.files import Tensors
-from ..language.layers import Norm, Projections, embeddings, floats
-from ..nn import Module
-from ..ops import ROWS
-from ..tensors.calls import apply_row
-from ..tensors.functions.creation import arange, tensor, where
-from ..tensors.tensor import Tensor
+from ...language.files import Tensors
+from ...language.layers import Norm, Projections, embeddings, floats
+from ...nn import Module
+from ...ops import ROWS
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import arange, tensor, where
+from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 
 EPSILON: Final = 1e-5
@@ -33,6 +33,13 @@ def hear_shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
 
 def say_shapes(d: WhisperDescription, texts: int) -> dict[str, Sequence[int | str]]:
     return {"ids": (texts, "T"), "keys": (f"K<={d.room}", 0), "rows": ("R", 0), "order": (texts,)}
+
+
+def features(powers: Tensor, peak: Tensor, count: Tensor) -> Tensor:
+    """What the encoder takes (1, bands, frames), of a spectrogram (frames, bands): see `Whisper.hear`."""
+    x = (powers.maximum(peak - _RANGE) + 4.0) / 4.0
+    there = arange(x.shape[0], dtype="int32").unsqueeze(1) < count
+    return where(there, x, 0.0).mT.unsqueeze(0)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
@@ -177,9 +184,7 @@ class Whisper(Module):
     def hear(self, powers: Tensor, peak: Tensor, count: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """powers (frames, bands): of the window, of which the first `count` are of the sound; peak: the largest of the whole sound. What
         the encoder makes of it (positions, width), which the states hold as keys and values."""
-        x = (powers.maximum(peak - _RANGE) + 4.0) / 4.0
-        there = arange(x.shape[0], dtype="int32").unsqueeze(1) < count
-        x = where(there, x, 0.0).mT.unsqueeze(0)
+        x = features(powers, peak, count)
         for (weight, bias), stride in zip(self.convolutions, (1, 2), strict=True):
             x = x.conv(weight, bias, stride=stride, padding=1).gelu()
         x = x[0].mT + self.places

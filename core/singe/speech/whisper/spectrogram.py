@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from ..nn import Module
-from ..tensors.functions.creation import tensor
-from ..tensors.tensor import Tensor
+from ...nn import Module
+from ...tensors.functions.creation import tensor
+from ...tensors.tensor import Tensor
 
 RATE: Final = 16_000
 STEP: Final = 160

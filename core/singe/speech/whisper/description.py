@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import FormatError, InputError
-from ..late_dataclass import dataclass
-from ..weights.stored import StoredArray, Weights
+from ...errors import FormatError, InputError
+from ...late_dataclass import dataclass
+from ...weights.stored import StoredArray, Weights
 
 MAX_SIZE: Final = 1 << 20
 """The most of anything that a model may have."""

@@ -1,29 +1,60 @@
-"""WhisperModel: the network on a device. A window is heard once; texts about it are said token by token."""
+"""SpeechModel: what hears a window once, and says texts about it token by token; WhisperModel: the network as one, on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from ..model.model import Model
-from ..runtime.device import Device
-from ..runtime.devices import device as open_device
-from ..tensors.tensor import Tensor
-from .files import WhisperFiles
+from ...language.files import Tensors
+from ...model.model import Model
+from ...runtime.device import Device
+from ...runtime.devices import device as open_device
+from ...tensors.tensor import Tensor
+from .description import WhisperDescription
+from .network import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
 from .spectrogram import LENGTH, STEP, BandPowers, samples_for
-from .whisper import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
+
+
+class TextsSideBySide(Protocol):
+    """Texts about a window. used: how many tokens each has."""
+
+    @property
+    def count(self) -> int: ...
+    def add(self, ids: Sequence[Sequence[int]], rows: int = 1, order: Sequence[int] | None = None) -> np.ndarray:
+        """Add tokens to each text, which goes on from the one that `order` names: the scores (texts, rows, vocabulary) after the last."""
+        ...
+
+
+class SpeechModel(Protocol):
+    """What hears a window, and says what follows the tokens of a text about it."""
+
+    @property
+    def description(self) -> WhisperDescription: ...
+    @property
+    def device(self) -> Device: ...
+    def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
+        """The spectrogram of as many frames as a window has, from a frame on."""
+        ...
+
+    def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
+        """Take a window, of which the first `count` frames are of the sound."""
+        ...
+
+    def texts(self, count: int) -> TextsSideBySide:
+        """So many texts about the window, which have no tokens yet."""
+        ...
 
 
 class WhisperModel:
     """The Models of a network, which share its weights."""
 
-    def __init__(self, files: WhisperFiles, device: str | Device = "auto") -> None:
-        self.description: Final = files.description
+    def __init__(self, description: WhisperDescription, tensors: Tensors, device: str | Device = "auto") -> None:
+        self.description: Final = description
         self.device: Final = open_device(device)
-        self._network: Final = Whisper(files.description, files.tensors())
-        d = files.description
+        self._network: Final = Whisper(description, tensors)
+        d = description
         samples = d.frames * STEP + LENGTH - STEP
         self._bands: Final = Model.of(BandPowers(d.bands), {"samples": (samples,)}, self.device, name="bands")
         self._hear: Final = Model.of(
@@ -38,15 +69,12 @@ class WhisperModel:
         self._texts: Final[dict[int, SpokenTexts]] = {}
 
     def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
-        """The spectrogram of as many frames as a window has, from a frame on."""
         return self._bands(samples_for(samples, first, self.description.frames))
 
     def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
-        """Take a window, of which the first `count` frames are of the sound."""
         self._window(powers, np.array([peak], np.float32), np.array([count], np.int32))
 
     def texts(self, count: int) -> SpokenTexts:
-        """So many texts about the window, which have no tokens yet."""
         found = self._texts.get(count)
         if found is None:
             own = self._network.said(count)
@@ -74,7 +102,6 @@ class SpokenTexts:
         self.used = 0
 
     def add(self, ids: Sequence[Sequence[int]], rows: int = 1, order: Sequence[int] | None = None) -> np.ndarray:
-        """Add tokens to each text, which goes on from the one that `order` names: the scores (texts, rows, vocabulary) after the last."""
         self.used += len(ids[0])
         scores = self._session(
             np.array(ids, np.int32), np.empty((self.used, 0), np.bool_), np.empty((rows, 0), np.bool_),

@@ -1,4 +1,5 @@
-"""The files of a Whisper model: a folder of Hugging Face, with config.json and model.safetensors, or one of CTranslate2, with model.bin.
+"""The files of a Whisper model: a folder of Hugging Face, with config.json and model.safetensors or ONNX files, or one of CTranslate2, with
+model.bin.
 
 The tensors of both get one set of names, which are those of `Whisper`'s parts.
 """
@@ -12,20 +13,24 @@ from typing import Final
 
 import numpy as np
 
-from ..dtypes import float32
-from ..errors import FormatError, InputError
-from ..language.files import Tensors, read_json
-from ..late_dataclass import dataclass
-from ..weights import read_weights
-from ..weights.stored import StoredArray, Weights
+from ...dtypes import float32
+from ...errors import FormatError, InputError
+from ...language.files import Tensors, read_json
+from ...late_dataclass import dataclass
+from ...runtime.device import Device
+from ...weights import read_weights
+from ...weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
+from .model import SpeechModel, WhisperModel
+from .onnx_model import FILES as ONNX
+from .onnx_model import OnnxWhisper, is_onnx
 
 CONFIG: Final = "config.json"
 GENERATION: Final = "generation_config.json"
 TOKENIZER: Final = "tokenizer.json"
 _HUGGING_FACE: Final = ("model.safetensors", "model.safetensors.index.json")
 _CTRANSLATE2: Final = "model.bin"
-FILES: Final = (CONFIG, GENERATION, TOKENIZER, *_HUGGING_FACE, _CTRANSLATE2)
+FILES: Final = (CONFIG, GENERATION, TOKENIZER, *_HUGGING_FACE, _CTRANSLATE2, *ONNX)
 """What a folder may have."""
 
 _OF_HUGGING_FACE: Final[Mapping[str, str]] = {
@@ -72,30 +77,42 @@ _FACTS: Final = re.compile(
 
 @dataclass(frozen=True)
 class WhisperFiles:
-    """tokenizer: a tokenizer.json."""
+    """tokenizer: a tokenizer.json; model: makes it on a device."""
 
     name: str
     description: WhisperDescription
-    tensors: Callable[[], Tensors]
     tokenizer: Path
+    model: Callable[[str | Device], SpeechModel]
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """Those of FILES that a folder has; ONNX files may be in `onnx/`."""
+    found = {name: folder / name for name in FILES if (folder / name).is_file()}
+    return {name: path for name in ONNX if (path := folder / "onnx" / name).is_file()} | found
 
 
 def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
     """The model of files by their names in a folder, those of FILES that there are. name: for errors."""
     weights = next((f for f in (*_HUGGING_FACE, _CTRANSLATE2) if f in files), None)
-    if weights is None or CONFIG not in files or TOKENIZER not in files:
+    if (weights is None and not is_onnx(files)) or CONFIG not in files or TOKENIZER not in files:
         raise InputError(
-            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]} or {_CTRANSLATE2}; there are "
-            f"{', '.join(files) or 'none of them'}"
+            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]}, {_CTRANSLATE2} or {ONNX[0]} with {ONNX[1]}; "
+            f"there are {', '.join(files) or 'none of them'}"
         )
-    config, found = read_json(files[CONFIG]), read_weights(files[weights])
+    config = read_json(files[CONFIG])
+    generation = read_json(files[GENERATION]) if GENERATION in files else {}
+    if weights is None:
+        description = of_config(config, generation, name)
+        return WhisperFiles(name, description, files[TOKENIZER], lambda device: OnnxWhisper(description, files, device))
+    found = read_weights(files[weights])
     if weights == _CTRANSLATE2:
         description, rules = of_ctranslate2(found, config, name), _OF_CTRANSLATE2
     else:
-        generation = read_json(files[GENERATION]) if GENERATION in files else {}
         description, rules = of_config(config, generation, name), _OF_HUGGING_FACE
     stored = _renamed(found, rules, name)
-    return WhisperFiles(name, description, lambda: Tensors(stored, name), files[TOKENIZER])
+    return WhisperFiles(
+        name, description, files[TOKENIZER], lambda device: WhisperModel(description, Tensors(stored, name), device)
+    )
 
 
 def _renamed(weights: Weights, rules: Mapping[str, str], name: str) -> dict[str, StoredArray]:
