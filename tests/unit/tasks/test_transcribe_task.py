@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.support import tiny_whisper
+from tests.support.command_line import run
 
 import singe as sg
 from singe.errors import InputError
@@ -66,3 +67,28 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 def test_the_help_names_every_task_of_speech() -> None:
     assert options.SPEECH.split(", ") == list(SPEECH)
+
+
+def test_the_command_writes_subtitles(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "talk.wav").write_bytes(wav_bytes(_sound(), RATE))
+    told = run(
+        capsys,
+        "task",
+        "transcribe",
+        tmp_path / "talk.wav",
+        "--model",
+        folder,
+        "--language",
+        "en",
+        "-o",
+        tmp_path / "talk.srt",
+    )
+    assert told[0] == 0, told
+    assert (tmp_path / "talk.srt").read_text("utf-8").startswith("1\n00:00:")
+
+
+def test_a_sound_of_no_length_has_no_text(folder: Path) -> None:
+    transcribe = sg.task("transcribe", folder, device="numpy")
+    for count in (0, 1, 159, 161):
+        answer = transcribe(np.zeros(count, np.float32), sampling_rate=RATE, language="en")
+        assert all(0 <= part.start <= part.end for part in answer.chunks)
