@@ -147,10 +147,10 @@ def matrices(
 def convolution(
     batch: Dim, space: tuple[Dim, ...], channels: int, outputs: int, window: tuple[int, ...], strides: tuple[int, ...] = (),
     dilations: tuple[int, ...] = (), pads: tuple[tuple[Dim, Dim], ...] = (), group: int = 1, scaled: bool = False,
-    shuffled: bool = False,
+    shuffled: bool = False, kind: DType = float32,
 ) -> tuple[Routine, list[tuple[Dim, ...]]]:  # fmt: skip
     """A convolution, channels last; pads (beginning, end) by axis; scaled: times a factor for each image and channel;
-    shuffled: the groups' outputs take turns."""
+    shuffled: the groups' outputs take turns; kind: of x and the weights."""
     rank = len(space)
     strides, dilations, pads = strides or (1,) * rank, dilations or (1,) * rank, pads or ((0, 0),) * rank
     each = channels // group
@@ -170,16 +170,17 @@ def convolution(
             q = s.minimum(s.maximum(q, 0), s.size(x - 1))
         read.append(q)
     channel = s.div(o, s.const(outputs // group, int32)) * each + c
-    x = s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), float32)
+    x = s.cast(s.load(0, affine.flatten((n, *read, channel), (batch, *space, channels)), kind), float32)
     x = x if inside.word == "const" else s.select(inside, x, 0.0)
     w_shape = (*window, each, outputs)
-    fold = Reduce("a0", "add", x * s.load(1, affine.flatten((*taps, c, o), w_shape), float32))
+    weight = s.cast(s.load(1, affine.flatten((*taps, c, o), w_shape), kind), float32)
+    fold = Reduce("a0", "add", x * weight)
     turn = (affine.index_rem(o, outputs // group), affine.index_div(o, outputs // group))
     last = affine.flatten(turn, (outputs // group, group)) if shuffled else o
     at = affine.flatten((n, *place, last), grid)
     value = s.clip(fold.accumulator + s.load(2, o, float32), 0.0, 6.0)
     value = value * s.load(3, n * outputs + o, float32) if scaled else value + s.load(3, at, float32)
-    ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(float32, True))
+    ports = (Port(kind), Port(kind), Port(float32), Port(float32), Port(float32, True))
     facts = {
         "x": 0, "w": 1, "x_shape": (batch, *space, channels), "w_shape": w_shape,
         "strides": strides, "dilations": dilations, "pads": tuple(p[0] for p in pads), "group": group,

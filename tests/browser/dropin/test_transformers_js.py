@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,11 +167,15 @@ CASES: Final[Mapping[str, Case]] = {
     "object-detection": Case(objects, [PHOTO, {"threshold": 0.1}]),
     "depth-estimation": Case(depths, [PHOTO]),
     "automatic-speech-recognition": Case(speech, [{"samples": 9000}]),
-    "whisper": Case(
-        whisper_hub.write,
-        [{"samples": 48000}, {"language": "german", "max_new_tokens": 8, "return_timestamps": True}],
-        task="automatic-speech-recognition",
-    ),
+    **{
+        f"whisper-{dtype}": Case(
+            partial(whisper_hub.write, dtype=dtype),
+            [{"samples": 48000}, {"language": "german", "max_new_tokens": 8, "return_timestamps": True}],
+            task="automatic-speech-recognition",
+            options={"dtype": dtype},
+        )
+        for dtype in whisper_hub.SUFFIX
+    },
     "text2text-generation": Case(translation, ["the cat sat on the mat", {"max_new_tokens": 12}]),
     "text-generation": Case(language, ["the cat sat", {"max_new_tokens": 12, "do_sample": False}]),
 }
@@ -268,16 +273,10 @@ def test_a_pipeline_answers_as_over_its_own_runtime(
     expected = asked(browser, address, "own", task, {})
     assert expected
     assert_same(asked(browser, address, "singe", task, {}), expected)
-    assert_same(
-        asked(
-            browser,
-            address,
-            "singe",
-            task,
-            {"device": "webgpu", **({"dtype": "q8"} if task == "feature-extraction" else {})},
-        ),
-        expected,
-    )
+    if CASES[task].options.get("dtype") == "fp16":
+        return  # transformers.js refuses it on GPUs that lack it, as those of processors do
+    own = {"dtype": "q8"} if task == "feature-extraction" else {}
+    assert_same(asked(browser, address, "singe", task, {"device": "webgpu", **own}), expected)
 
 
 BUILT: Final = {

@@ -27,22 +27,55 @@ SPECIAL: Final = (
 NUMBERS: Final = {token: WORDS + k for k, token in enumerate(SPECIAL)}
 VOCABULARY: Final = WORDS + len(SPECIAL) + 1501
 """With a token for each fiftieth of a second of half a minute."""
+SUFFIX: Final[Mapping[str, str]] = {"fp32": "", "fp16": "_fp16", "q8": "_quantized"}
+"""A dtype ↦ what follows the name of a model in that of its file."""
+LOW: Final = {"fp16": -6e4}
+"""A dtype ↦ what hides scores, if it is not −1e9."""
 Pair = tuple[str, str]
 
 
 class SpeechNet(Net):
-    """The layers of Whisper, of weights that are drawn before, so that two branches may share them."""
+    """The layers of Whisper, of weights that are drawn before, so that two branches may share them. dtype: "fp16" computes in float16,
+    between casts of the inputs and outputs; "q8" has products of rows and weights of 8 bits, as onnxruntime's quantiser writes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
         super().__init__(WIDTH, HEADS)
+        self.dtype: Final = dtype
+
+    def constant(self, value: np.ndarray) -> str:
+        return super().constant(value.astype(np.float16) if self._halves and value.dtype == np.float32 else value)
+
+    @property
+    def _halves(self) -> bool:
+        return self.dtype == "fp16"
+
+    def read(self, name: str) -> str:
+        """An input of the model, as its layers compute."""
+        return self("Cast", name, to=TensorProto.FLOAT16) if self._halves else name
+
+    def give(self, x: str, name: str) -> None:
+        """Make a value an output of the model, a float32."""
+        self("Cast", x, name=name, to=FLOAT)
 
     def pairs(self, attentions: int) -> Sequence[Pair]:
         """The weights of a layer: q, k, v and output of each attention, and the two of the network behind."""
         sides = [*[(WIDTH, WIDTH)] * 4 * attentions, (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
-        return [(self.weight(width, to), self.weight(to)) for width, to in sides]
+        return [(self.factor(width, to), self.weight(to)) for width, to in sides]
+
+    def factor(self, width: int, to: int) -> str:
+        """A matrix of weights, for q8 of whole numbers of 8 bits."""
+        if self.dtype != "q8":
+            return self.weight(width, to)
+        return self.constant(self._rng.normal(0, 30, (width, to)).clip(-127, 127).astype(np.int8))
 
     def product(self, x: str, pair: Pair) -> str:
-        return self("Add", self("MatMul", x, pair[0]), pair[1])
+        if self.dtype != "q8":
+            return self("Add", self("MatMul", x, pair[0]), pair[1])
+        rows, scale, zero = (f"{pair[0]}.{x}.{part}" for part in ("rows", "scale", "zero"))
+        self.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], [rows, scale, zero]))
+        sums = self("Cast", self("MatMulInteger", rows, pair[0], zero), to=FLOAT)
+        scales = self("Mul", scale, np.array(1 / (30 * WIDTH**0.5), np.float32))
+        return self("Add", self("Mul", sums, scales), pair[1])
 
     def gelu(self, x: str) -> str:
         erf = self("Erf", self("Div", x, np.array(2**0.5, np.float32)))
@@ -53,15 +86,16 @@ class SpeechNet(Net):
 
     def branch(self, name: str, outputs: Sequence[str]) -> GraphProto:
         """The nodes up to here as a graph of its own; weights stay outside."""
-        made = [helper.make_tensor_value_info(output, FLOAT, None) for output in outputs]
+        kind = TensorProto.FLOAT16 if self._halves else FLOAT
+        made = [helper.make_tensor_value_info(output, kind, None) for output in outputs]
         graph = helper.make_graph(self.nodes, name, [], made)
         self.nodes = []
         return graph
 
 
-def encoder(path: Path) -> None:
-    net = SpeechNet()
-    x = net("Conv", "input_features", net.weight(WIDTH, BANDS, 3), net.weight(WIDTH), pads=[1, 1])
+def encoder(path: Path, dtype: str) -> None:
+    net = SpeechNet(dtype)
+    x = net("Conv", net.read("input_features"), net.weight(WIDTH, BANDS, 3), net.weight(WIDTH), pads=[1, 1])
     x = net("Conv", net.gelu(x), net.weight(WIDTH, WIDTH, 3), net.weight(WIDTH), pads=[1, 1], strides=[2])
     x = net("Add", net("Transpose", net.gelu(x), perm=[0, 2, 1]), net.weight(PLACES, WIDTH))
     for _ in range(LAYERS):
@@ -69,7 +103,7 @@ def encoder(path: Path) -> None:
         normed = net.norm(x)
         mixed = net.attention(*(net.heads(net.product(normed, pair)) for pair in (q, k, v)))
         x = net.network(net("Add", x, net.product(mixed, out)), up, down)
-    net("Identity", net.norm(x), name="last_hidden_state")
+    net.give(net.norm(x), "last_hidden_state")
     features = {"input_features": (FLOAT, ("batch_size", BANDS, FRAMES))}
     net.save(path, features, {"last_hidden_state": ("batch_size", PLACES, WIDTH)})
 
@@ -79,12 +113,14 @@ CACHED: Final = [
 ]
 
 
-def merged_decoder(path: Path) -> None:
+def merged_decoder(path: Path, dtype: str) -> None:
     """As optimum writes it: where there is a cache, the encoder's keys and values are not given out again, but empty tensors."""
-    net = SpeechNet()
+    net = SpeechNet(dtype)
     words, places = net.weight(VOCABULARY, WIDTH), net.weight(LENGTH, WIDTH)
     layers = [net.pairs(attentions=2) for _ in range(LAYERS)]
     head = net("Transpose", words, perm=[1, 0])
+    cache = {name: net.read(f"past_key_values.{name}") for name in CACHED}
+    states = net.read("encoder_hidden_states")
     outside, net.nodes = net.nodes, []
 
     def branch(has_past: bool) -> GraphProto:
@@ -95,7 +131,7 @@ def merged_decoder(path: Path) -> None:
         total = net("Add", before, net("Gather", net("Shape", "input_ids"), one))
         rows = net("Range", before, total, one)
         later = net("Greater", net("Range", zero, total, one), net("Unsqueeze", rows, one.reshape(1)))
-        causal = net("Where", later, np.array(-1e9, np.float32), np.array(0, np.float32))
+        causal = net("Where", later, np.array(LOW.get(dtype, -1e9), np.float32), np.array(0, np.float32))
         x = net("Add", net("Gather", words, "input_ids"), net("Gather", places, rows))
         present: dict[str, str] = {}
         for number, (q, k, v, out, far_q, far_k, far_v, far_out, up, down) in enumerate(layers):
@@ -104,7 +140,7 @@ def merged_decoder(path: Path) -> None:
             for kind, pair in (("key", k), ("value", v)):
                 name = f"{number}.decoder.{kind}"
                 new = net.heads(net.product(normed, pair))
-                kept.append(net("Concat", f"past_key_values.{name}", new, axis=2) if has_past else new)
+                kept.append(net("Concat", cache[name], new, axis=2) if has_past else new)
                 present[name] = kept[-1]
             mixed = net.attention(net.heads(net.product(normed, q)), kept[0], kept[1], causal)
             x = net("Add", x, net.product(mixed, out))
@@ -112,11 +148,11 @@ def merged_decoder(path: Path) -> None:
             for kind, pair in (("key", far_k), ("value", far_v)):
                 name = f"{number}.encoder.{kind}"
                 if has_past:
-                    far.append(f"past_key_values.{name}")
-                    empty = np.zeros((0, HEADS, 1, WIDTH // HEADS), np.float32)
+                    far.append(cache[name])
+                    empty = np.zeros((0, HEADS, 1, WIDTH // HEADS), np.float16 if dtype == "fp16" else np.float32)
                     present[name] = net("Constant", value=numpy_helper.from_array(empty))
                 else:
-                    far.append(net.heads(net.product("encoder_hidden_states", pair)))
+                    far.append(net.heads(net.product(states, pair)))
                     present[name] = far[-1]
             mixed = net.attention(net.heads(net.product(net.norm(x), far_q)), far[0], far[1])
             x = net.network(net("Add", x, net.product(mixed, far_out)), up, down)
@@ -125,8 +161,11 @@ def merged_decoder(path: Path) -> None:
 
     with_past, first = branch(True), branch(False)
     outputs = ["logits", *(f"present.{name}" for name in CACHED)]
-    choice = helper.make_node("If", ["use_cache_branch"], outputs, then_branch=with_past, else_branch=first)
+    chosen = [f"{name}.chosen" for name in outputs]
+    choice = helper.make_node("If", ["use_cache_branch"], chosen, then_branch=with_past, else_branch=first)
     net.nodes = [*outside, choice]
+    for x, name in zip(chosen, outputs, strict=True):
+        net.give(x, name)
     given: dict[str, tuple[int, Sequence[int | str]]] = {
         "input_ids": (INT64, ("batch_size", "decoder_sequence_length")),
         "encoder_hidden_states": (FLOAT, ("batch_size", "encoder_sequence_length_out", WIDTH)),
@@ -160,10 +199,10 @@ def _added(token: str) -> Mapping[str, Any]:
     return {"content": token, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 
-def write(folder: Path) -> None:
-    """The whole folder."""
-    encoder(folder / "onnx" / "encoder_model.onnx")
-    merged_decoder(folder / "onnx" / "decoder_model_merged.onnx")
+def write(folder: Path, dtype: str) -> None:
+    """The whole folder, with models of this dtype of transformers.js."""
+    encoder(folder / "onnx" / f"encoder_model{SUFFIX[dtype]}.onnx", dtype)
+    merged_decoder(folder / "onnx" / f"decoder_model_merged{SUFFIX[dtype]}.onnx", dtype)
     numbers = {
         "bos_token_id": NUMBERS["<|endoftext|>"], "eos_token_id": NUMBERS["<|endoftext|>"], "pad_token_id": NUMBERS["<|endoftext|>"],
         "decoder_start_token_id": NUMBERS["<|startoftranscript|>"],

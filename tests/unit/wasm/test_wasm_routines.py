@@ -10,7 +10,7 @@ import pytest
 from devices import slow
 from wasm_checks import ONE, SAME, check, convolution, matrices
 
-from singe.dtypes import int32
+from singe.dtypes import float16, int32
 from singe.ir.kernel import Routine
 from singe.shapes import Dim, known, size
 from singe_wasm.kernels.products import contraction, depthwise, feeds, planar, product, winograd
@@ -23,7 +23,9 @@ def _buffers(routine: Routine, shapes: list[tuple[Dim, ...]], sizes: dict[str, i
     out = []
     for port, shape in zip(routine.ports, shapes, strict=True):
         count = int(np.prod([known(d, sizes) for d in shape], dtype=np.int64))
-        out.append(np.zeros(count, port.dtype.numpy) if port.written else rng.standard_normal(count).astype(np.float32))
+        out.append(
+            np.zeros(count, port.dtype.numpy) if port.written else rng.standard_normal(count).astype(port.dtype.numpy)
+        )
     return out
 
 
@@ -206,6 +208,14 @@ def test_conv(case: str, count: int | None, constant: bool) -> None:
         routine, shapes = convolution(1 if count is None else N, *CASES[case], scaled=scaled)
         sizes = {} if count is None else {"N": count}
         check(routine, _buffers(routine, shapes, sizes), sizes, [1] if constant else [], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["1-d, strided", "grouped, dilated", "3-d", "pointwise"])
+def test_a_convolution_of_halves_is_a_product_too(case: str) -> None:
+    routine, shapes = convolution(N, *CASES[case], kind=float16)
+    assert contraction.schedule(routine, ()) is not None
+    check(routine, _buffers(routine, shapes, {"N": 2}), {"N": 2}, [], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("outputs", [24, 27])

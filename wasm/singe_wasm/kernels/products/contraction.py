@@ -138,12 +138,12 @@ def schedule(routine: Routine, constants: Collection[int]) -> ProductSchedule | 
 def _conv(routine: Routine, c: Contraction, constants: Collection[int]) -> ProductSchedule | None:
     facts = {**routine.facts, "grid": routine.kernel.grid}
     fixed = (facts["x_shape"][-1], *facts["w_shape"], c.columns)
-    if not all(isinstance(d, int) and d > 0 for d in fixed) or any(
-        routine.ports[facts[p]].dtype is not float32 for p in "xw"
-    ):
+    if not all(isinstance(d, int) and d > 0 for d in fixed):
         return None
     if c.columns == 1 and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < MIN_WINDOW_FOR_PRODUCT):
         return None
+    if any(routine.ports[facts[p]].dtype is not float32 for p in "xw"):
+        return ProductSchedule(c, Evaluated(c, facts), packed=False)
     feed: Feed | None = None
     lines = InputLines.takes(facts) and not InPlace.takes(c)
     if lines or _split(c):
