@@ -6,8 +6,9 @@ import copy
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, partial
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +100,7 @@ class LanguageModel:
         self._tensors: Final = files.tensors
         on, name, computed = open_device(device), Path(files.name).name, COMPUTED_IN[activations]
         kept = KeptFile.of(files.paths, None, on, name, "language", context, computed, weights)
-        self._network: Final = cache(partial(_filled, files, self.context, kept))
+        self._network: Final = _Held(partial(_filled, files, self.context, kept))
         models = DecoderModels(self._network, self.context, on, name, computed, kept)
         self.decoder: Final[Model] = _decoder(models)
         """What computes the scores, with the keys and values of the tokens before as states."""
@@ -387,6 +388,21 @@ _OPTIONS: Final = (
     "stream",
 )
 _OF_SYSTEM: Final = frozenset({"system", "developer"})
+
+
+class _Held:
+    """Calling it gives the decoder, which is made anew if nothing holds it any more."""
+
+    def __init__(self, make: Callable[[], Decoder]) -> None:
+        self._make: Final = make
+        self._made: Callable[[], Decoder | None] = lambda: None
+
+    def __call__(self) -> Decoder:
+        found = self._made()
+        if found is None:
+            found = self._make()
+            self._made = weakref.ref(found)
+        return found
 
 
 def _filled(files: ModelFiles, context: int, kept: KeptFile | None) -> Decoder:

@@ -249,10 +249,13 @@ class KeptModel(Model):
         kept: KeptFile,
         told: KeptSignature | None,
         files: Sequence[str],
+        again: Callable[[], Source] | None = None,
         **options: Any,
     ) -> None:
-        """told: what was kept of it; otherwise it is checked, and kept. files: those beside it that it names."""
+        """told: what was kept of it; otherwise it is checked, and kept. files: those beside it that it names. again: makes the source anew;
+        what was read for a Program is let go of once that is kept. None: the source stays."""
         super().__init__(source, device, name, **options)
+        self._again: Final = again
         self._kept: Final = kept
         self._files: Final = files
         if told is not None:
@@ -300,6 +303,10 @@ class KeptModel(Model):
             self._kept.keep_program(self._key(sizes, values), part, self._blocks)
             if self._needed != self._needed_as_kept:
                 self._keep_signature()
+            told = None if self._again is None else self._kept.signature()
+            if told is not None and self._again is not None:
+                self.source = KeptSource(told, self._again)
+                return self._recalled(sizes, values) or made
         return made
 
 
@@ -369,7 +376,7 @@ def kept_model(kept: KeptFile, make: Callable[[], Source], device: Device, name:
     """One of the Models that are made of the files of `kept`, which tells them apart. make: reads the files. options: of the Model."""
     told = kept.signature()
     if told is None:
-        return KeptModel(make(), device, name, kept, None, (), **options)
+        return KeptModel(make(), device, name, kept, None, (), _checking(kept, make), **options)
     return _recalled(kept, told, make, device, name, options)
 
 
@@ -381,11 +388,18 @@ def _recalled(
     name: str,
     options: Mapping[str, Any],
 ) -> KeptModel:
+    again = _checking(kept, make)
+    return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), again, **options)
+
+
+def _checking(kept: KeptFile, make: Callable[[], Source]) -> Callable[[], Source]:
+    """Makes the source, of files that are still the same."""
+
     def again() -> Source:
         kept.check()
         return make()
 
-    return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), **options)
+    return again
 
 
 def _packages(target: Target) -> list[str] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -164,3 +166,15 @@ def test_what_would_fill_the_cache_is_not_kept(
     kept.keep_entry("program", kept.entry_key(1), "large", [bytes(11)])
     kept.finish_keeping()
     assert not list(cache_folder.glob("*"))
+
+
+@LOCAL
+def test_weights_that_are_kept_with_a_program_are_let_go(tmp_path: Path, device_name: str) -> None:
+    """The first process holds what later ones do; the file is read once more for another function."""
+    llm = sg.language.load(packed(tmp_path / "tiny.gguf"), device_name, context=64)
+    network = weakref.ref(llm.network)
+    first = llm.logits(IDS)
+    gc.collect()
+    assert network() is None
+    np.testing.assert_array_equal(llm.logits(IDS), first)
+    assert llm.embed([IDS]).shape[0] == 1
