@@ -7,6 +7,7 @@ in which nothing seems to be said is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import exp
 from typing import Final
@@ -20,6 +21,7 @@ from .tokens import SECONDS, WhisperTokens
 from .transcript import SpokenPart, Transcript
 from .whisper.model import SpeechModel
 from .whisper.spectrogram import RATE, STEP, frames_of
+from .words import timed_words
 
 TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 REPEATING: Final = 2.4
@@ -38,12 +40,14 @@ LIVE_EVERY: Final = 1.0
 @dataclass(frozen=True)
 class TranscribeOptions:
     """language: its code; None: it is found. translate: to English. prompt: words that may come, such as names. beams: how many texts are
-    followed side by side; 1: the likeliest token is taken. seed: of what is drawn."""
+    followed side by side; 1: the likeliest token is taken. words: whether each word
+    has its times. seed: of what is drawn."""
 
     language: str | None = None
     translate: bool = False
     prompt: str = ""
     beams: int = 1
+    words: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -135,6 +139,8 @@ class Course:
                 continue
             chunks, used = self._parts(text, size)
             said = [chunk for chunk in chunks if chunk.text.strip() and chunk.start != chunk.end]
+            if self._options.words:
+                said = self._with_words(said, size)
             self._chunks += said
             self._before = [] if text.temperature > DRAWN else [*self._before, *(t for x in said for t in x.tokens)]
             self._place += used
@@ -180,6 +186,22 @@ class Course:
             for part in (tokens[a:b] for a, b in pairwise([0, *ends]))
         ]
         return parts, size if closed else 2 * (tokens[ends[-1] - 1] - times)
+
+    def _with_words(self, parts: Sequence[SpokenPart], size: int) -> list[SpokenPart]:
+        """The parts of the window that the model hears, with the times of their words."""
+        tokens, first = self._tokens, self._place * STEP / RATE
+        texts = [[t for t in part.tokens if t < tokens.end] for part in parts]
+        begun = tokens.begun(self._language, self._options.translate)
+        words = timed_words(self._model, tokens, begun, [t for text in texts for t in text], size, self._language or "")
+        found: list[SpokenPart] = []
+        for part, text in zip(parts, texts, strict=True):
+            own, count = list[SpokenPart](), 0
+            while words and count < len(text):
+                word = words.pop(0)
+                count += word.count
+                own.append(SpokenPart(word.text, round(first + word.start, 2), round(first + word.end, 2), word.chance))
+            found.append(replace(part, words=tuple(own)))
+        return found
 
     def _part(self, tokens: Sequence[int], start: int, end: int, text: WindowText) -> SpokenPart:
         first = self._place * STEP / RATE

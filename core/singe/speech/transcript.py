@@ -14,16 +14,19 @@ from ..texts import escaped
 
 @dataclass(frozen=True)
 class SpokenPart:
-    """A part of what is said, from `start` to `end` in seconds. score: the mean chance of the tokens of its window."""
+    """A part of what is said, from `start` to `end` in seconds. score: the mean chance of the tokens of its window, of a word its own; words: if they are
+    asked for."""
 
     text: str
     start: float
     end: float
     score: float
     tokens: Sequence[int] = field(default=(), repr=False)
+    words: Sequence[SpokenPart] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {"text": self.text, "timestamp": [self.start, self.end], "score": self.score}
+        found = {"text": self.text, "timestamp": [self.start, self.end], "score": self.score}
+        return {**found, "words": [word.to_dict() for word in self.words]} if self.words else found
 
     def __str__(self) -> str:
         return f"{_clock(self.start)} to {_clock(self.end)} {escaped(self.text.strip())}"

@@ -16,6 +16,7 @@ from singe.language import Tokenizer
 from singe.speech.search import window_text
 from singe.speech.tokens import WhisperTokens
 from singe.speech.transcribing import TranscribeOptions, Transcriber
+from singe.speech.words import cheapest_path, timed_words, words_of
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +141,34 @@ def test_what_the_model_does_not_know_is_refused(tokens: WhisperTokens) -> None:
         tokens.begun("fr", False)
     with pytest.raises(InputError, match="beams"):
         TranscribeOptions(beams=0)
+
+
+def test_the_cheapest_path_is_the_cheapest_of_all() -> None:
+    costs = np.sin(np.arange(5 * 9) ** 2.0).reshape(5, 9)
+
+    def cost(row: int, column: int) -> float:
+        before = [(row - 1, column - 1), (row - 1, column), (row, column - 1)]
+        least = min((cost(r, c) for r, c in before if r >= 0 and c >= 0), default=0.0)
+        return float(costs[row, column]) + least
+
+    rows, columns = cheapest_path(costs)
+    assert (rows[0], columns[0], rows[-1], columns[-1]) == (0, 0, 4, 8)
+    assert set(zip(np.diff(rows).tolist(), np.diff(columns).tolist(), strict=True)) <= {(0, 1), (1, 0), (1, 1)}
+    np.testing.assert_allclose(costs[rows, columns].sum(), cost(4, 8))
+
+
+def test_words_have_times_within_their_window(tmp_path: Path) -> None:
+    files = opened(tiny_whisper.hugging_face(tmp_path / "m"))
+    tokens = WhisperTokens(Tokenizer.of_file(files.tokenizer), files.description, files.name)
+    model = files.model("numpy")
+    window = tiny_whisper.window()
+    model.hear(window, float(window.max()), FRAMES)
+    ids = [*_letters("ab"), len(tiny_whisper.LETTERS), *_letters("cd")]
+    words = timed_words(model, tokens, [tokens.start], ids, FRAMES, "en")
+    assert [(word.text, word.count) for word in words] == [("ab", 2), (" cd", 3)]
+    assert all(0 <= word.start <= word.end <= FRAMES / 100 and 0 < word.chance < 1 for word in words)
+    assert [text for text, _ in words_of(ids, tokens, "ja")] == ["a", "b", " ", "c", "d"]
+    seen, scores = model.align([tokens.start, *ids])
+    assert seen.shape == (2, 6, tiny_whisper.POSITIONS)  # both heads of the later layer
+    texts = model.texts(1)
+    np.testing.assert_allclose(scores, texts.add([[tokens.start, *ids]], 6)[0], atol=1e-5)

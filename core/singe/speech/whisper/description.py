@@ -37,6 +37,12 @@ class WhisperDescription:
     alignment: Sequence[tuple[int, int]] = ()
 
     @property
+    def following(self) -> Sequence[tuple[int, int]]:
+        """Those heads; where the files do not name them, all of the later half of the layers."""
+        later = range(self.decoder_layers // 2, self.decoder_layers)
+        return self.alignment or [(layer, head) for layer in later for head in range(self.decoder_heads)]
+
+    @property
     def frames(self) -> int:
         """Of a window."""
         return 2 * self.positions

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...language.files import Tensors
 from ...model.model import Model
+from ...model.session import Session
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...tensors.tensor import Tensor
@@ -46,6 +47,10 @@ class SpeechModel(Protocol):
         """So many texts about the window, which have no tokens yet."""
         ...
 
+    def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Of all tokens of a text about the window: see `Whisper.align`."""
+        ...
+
 
 class WhisperModel:
     """The Models of a network, which share its weights."""
@@ -67,6 +72,7 @@ class WhisperModel:
         )
         self._window: Final = self._hear.session()
         self._texts: Final[dict[int, SpokenTexts]] = {}
+        self._align: Session | None = None
 
     def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
         return self._bands(samples_for(samples, first, self.description.frames))
@@ -87,6 +93,17 @@ class WhisperModel:
             found = self._texts[count] = SpokenTexts(say.joined([self._window, room.session()]), count)
         found.used = 0
         return found
+
+    def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        if self._align is None:
+            states = self._network.heard()
+            model = Model.of(
+                self._network.align, {"ids": ("T",)}, self.device, dtypes={"ids": "int32"}, states=states, name="align"
+            )
+            model.share_weights(self._hear)
+            self._align = model.joined([self._window])
+        seen, scores = self._align(np.array(ids, np.int32)).values()
+        return seen, scores
 
 
 def _kept(nothing: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -14,7 +14,7 @@ from ...language.layers import Norm, Projections, embeddings, floats
 from ...nn import Module
 from ...ops import ROWS
 from ...tensors.calls import apply_row
-from ...tensors.functions.creation import arange, tensor, where
+from ...tensors.functions.creation import arange, stack, tensor, where
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 
@@ -114,11 +114,12 @@ class WhisperDecoderLayer(Module):
 
     def forward(
         self, x: Tensor, texts: int, past: Any, used: Any, order: Tensor, states: Mapping[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """x (texts · length, width)."""
+    ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+        """x (texts · length, width) ↦ the same, the keys and values of its texts, and what it looks for in the sound, by head. Without states
+        of texts, x is all of them."""
         q, k, v = (self._of_texts(y, texts) for y in self.inputs(self.norm(x)))
         after = {
-            name: _ordered(states[name], texts, order).update_slice(y, 0, past, 0)
+            name: _ordered(states[name], texts, order).update_slice(y, 0, past, 0) if name in states else y
             for name, y in (("keys", k), ("values", v))
         }
         y = _attend(q, after["keys"], after["values"], causal=True, past=past, keys=used)
@@ -126,9 +127,9 @@ class WhisperDecoderLayer(Module):
         y = y.reshape(texts, self.heads, length, size).swapaxes(1, 2).reshape(texts * length, self.heads * size)
         x = x + self.output(y)[0]
         (q,) = self.query(self.cross_norm(x))
-        y = _attend(_by_head(q, self.heads), states["heard_keys"], states["heard_values"])
-        x = x + self.cross_output(_together(y))[0]
-        return self.feed_forward(x), after
+        q = _by_head(q, self.heads)
+        x = x + self.cross_output(_together(_attend(q, states["heard_keys"], states["heard_values"])))[0]
+        return self.feed_forward(x), after, q
 
     def _of_texts(self, x: Tensor, texts: int) -> Tensor:
         """(texts · length, width) ↦ (texts · heads, length, size)."""
@@ -212,7 +213,23 @@ class Whisper(Module):
         updated = dict(states)
         for k, layer in enumerate(self.decoder):
             own = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values", "keys", "values")}
-            x, after = layer(x, texts, past, used, order, own)
+            x, after, _ = layer(x, texts, past, used, order, own)
             updated |= {f"{name}_{k}": y for name, y in after.items()}
         last = x.reshape(texts, length, width)[:, length - count :].reshape(texts * count, width)
         return self.head(self.norm(last)), updated
+
+    def align(self, ids: Tensor, **states: Tensor) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
+        """ids (T,), all of a text: how alike what each of the heads that follow the sound looks for is to each position (heads, T, positions),
+        and the scores (T, vocabulary) after each token."""
+        length = ids.shape[0]
+        x = self.embedding(ids) + self.positions[:length]
+        looked: list[Tensor] = []
+        for k, layer in enumerate(self.decoder):
+            heard = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values")}
+            x, _, q = layer(x, 1, 0, length, ids, heard)
+            looked.append(q)
+        alike = [
+            looked[layer][head] @ states[f"heard_keys_{layer}"][head].mT / looked[layer].shape[-1] ** 0.5
+            for layer, head in self.description.following
+        ]
+        return (stack(alike), self.head(self.norm(x))), dict(states)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...errors import FormatError
+from ...errors import FormatError, InputError
 from ...model.files import load
 from ...model.model import Model
 from ...runtime.device import Device
@@ -66,6 +66,11 @@ class OnnxWhisper:
 
     def texts(self, count: int) -> OnnxTexts:
         return OnnxTexts(self, count)
+
+    def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        raise InputError(
+            "transcribe: ONNX files do not tell when words are said; give a folder with model.safetensors, or leave words out"
+        )
 
 
 class OnnxTexts:
