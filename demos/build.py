@@ -27,7 +27,7 @@ from page_parts import filled
 
 import singe as sg
 from singe import nn
-from singe.tools.export.page.own_page import CHAT, TASK, own_page
+from singe.tools.export.page.own_page import CHAT, TASK_PAGES, own_page
 from singe.tools.export.page.scripts import LANGUAGE, OF_TASKS, compact, readable_scripts
 from singe.tools.export.page.snippet import links
 from singe.tools.export.tuning import export_tuning
@@ -85,6 +85,7 @@ TUNED_TOKENS: Final = 64
 """Tokens in a step: a few seconds on one thread."""
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
+TASK: Final = TASK_PAGES["picture"]
 TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
     "detect": {"model": ("faces", "zoo:blazeface", "Faces")},
     "cutout": {"model": ("cutout", "zoo:selfie", "People")},

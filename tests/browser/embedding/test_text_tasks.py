@@ -103,6 +103,23 @@ def in_utf16(text: str, place: int) -> int:
     return len(text[:place].encode("utf-16-le")) // 2
 
 
+def on_its_page(page: Any, address: str, text: str, settings: Mapping[str, Any]) -> list[str]:
+    """The lines that a bundle's own page has as its answer."""
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.goto(address)
+    page.get_by_test_id("text").fill(text)
+    more = settings.get("documents") or settings.get("labels")
+    if more:
+        page.get_by_test_id("more").fill("\n".join(more))
+    page.get_by_test_id("text").press("Control+Enter")
+    page.locator("#time[data-value], [data-state=error]").first.wait_for(state="attached")
+    assert page.get_by_test_id("status").get_attribute("data-state") != "error", page.inner_text("#status")
+    assert not wrong
+    return page.locator("#found li").all_inner_texts()
+
+
 @pytest.mark.parametrize("kind", TASKS)
 def test_a_page_answers_for_texts_what_python_answers(site: tuple[Server, Path], browser: Any, kind: str) -> None:
     server, root = site
@@ -111,6 +128,7 @@ def test_a_page_answers_for_texts_what_python_answers(site: tuple[Server, Path],
     page = browser.new_page()
     page.goto(server.address)
     found = page.evaluate(ASK, [kind, texts, settings])
+    shown = on_its_page(page, f"{server.address}/{kind}/", texts[0], settings)
     page.close()
     wanted = task(texts, **settings)
     assert found["windows"] == [answer.windows for answer in wanted]
@@ -120,6 +138,7 @@ def test_a_page_answers_for_texts_what_python_answers(site: tuple[Server, Path],
         for item in plain if kind == "tag" else ():
             item["start"], item["end"] = (in_utf16(text, item[name]) for name in ("start", "end"))
         assert_alike(mine, plain)
+    assert shown
     if kind == "search":
         more = task.index(["the dog sat"])(texts[0], **settings)
         assert found["added"] == [item.label for item in more]

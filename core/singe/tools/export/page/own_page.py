@@ -1,4 +1,5 @@
-"""The pages that a bundle has of its own: one to run a model, one to talk with a language model, one that is a task.
+"""The pages that a bundle has of its own: one to run a model, one to talk with a language model, and for each medium one
+that is a task.
 
 Each is one file of static/, with its script and its style in it; a Content-Security-Policy allows these by their hashes, and
 nothing else.
@@ -17,7 +18,8 @@ from ....files.assets import static_folder
 
 MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"
-TASK: Final = "task.html"
+TASK_PAGES: Final = {"picture": "task.html", "text": "texts.html"}
+"""A task's medium ↦ its page."""
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"
 _SAMPLES: Final = "<!-- samples -->"
