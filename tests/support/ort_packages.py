@@ -29,6 +29,7 @@ HUB: Final = (
     "typing_extensions", "click", "packaging",
 )  # fmt: skip
 REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "arabic_name_romanizer": ("arabic-name-romanizer==0.2.0",),
     "fastembed": ("fastembed==0.9.1", "tokenizers==0.23.3", "loguru", "mmh3", "py_rust_stemmers", *HUB),
     "magika": ("magika==1.0.3", "python-dotenv"),
     "onnx_asr": ("onnx-asr==0.12.0", "silero-vad==6.2.3"),
@@ -37,6 +38,7 @@ REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
         "rapidocr_onnxruntime==1.4.4", "opencv-python-headless", "pyclipper", "shapely", "six",
     ),
     "silero_vad": ("silero-vad==6.2.3", "packaging"),
+    "text2tashkeel": ("text2tashkeel==0.1.0",),
 }  # fmt: skip
 """A program ↦ what it needs that the environment of the tests does not have."""
 

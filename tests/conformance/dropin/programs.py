@@ -273,9 +273,29 @@ def onnx_asr(folder: Path) -> Answers:
     return answers
 
 
+def arabic_name_romanizer(_: Path) -> Answers:
+    """Names in Latin letters, by a search among what a decoder proposes letter by letter."""
+    from arabic_name_romanizer import Transliterator
+
+    names = ["زكريا الخوارزمي", "شهرزاد قيسون بختيار", "فلنتاينوف"]
+    found = [x for name in names for x in Transliterator().transliterate(name, top_k=3)]
+    return {"names": [x.text for x in found], "scores": np.array([x.score for x in found])}
+
+
+def text2tashkeel(_: Path) -> Answers:
+    """Texts with the marks of their vowels, by recurrent networks in 8 bits."""
+    from text2tashkeel import Diacritizer
+
+    text = "ذهب الولد الى المدرسة في الصباح الباكر وكتب الدرس"
+    return {name: [Diacritizer(name)(text)] for name in ("bilstm-int8", "rawi-int8", "rawi-ensemble")}
+
+
 PROGRAMS: Final[Mapping[str, Callable[[Path], Answers]]] = {
-    f.__name__: f for f in (magika, rapidocr_onnxruntime, openwakeword, silero_vad, fastembed, onnx_asr)
-}
+    f.__name__: f
+    for f in (
+        magika, rapidocr_onnxruntime, openwakeword, silero_vad, fastembed, onnx_asr, arabic_name_romanizer, text2tashkeel,
+    )
+}  # fmt: skip
 
 
 def main() -> None:
