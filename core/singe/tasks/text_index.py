@@ -21,13 +21,13 @@ TEXTS: Final = "index.json"
 CODES: Final = ("float32", "int8")
 LARGE: Final = 20_000
 MAX_TEXTS: Final = 1 << 24
-_BYTE: Final = np.array([bin(k).count("1") for k in range(256)], np.uint8)
-"""How many bits a byte has."""
+_BITS_OF_BYTES: Final = np.array([bin(k).count("1") for k in range(256)], np.uint8)
 
 
 @dataclass(frozen=True)
 class TextIndex:
-    """texts: in the order of their numbers; table: their vectors, float32 (texts, dimensions); codes: how these are stored, one of CODES."""
+    """texts: in the order of their numbers; table: their vectors, float32 (texts, dimensions); codes: how these are stored, one of CODES; bits: the
+    signs of the vectors."""
 
     texts: Sequence[str]
     table: np.ndarray
@@ -40,7 +40,7 @@ class TextIndex:
             raise InputError(f"index: codes {codes!r:.40}, expected {' or '.join(CODES)}")
         if codes == "int8":
             table = _decoded(*_encoded(table))
-        return TextIndex(texts, table, codes, np.ascontiguousarray(np.packbits(table > 0, axis=1).T))
+        return TextIndex(texts, table, codes, _signs(table))
 
     def files(self) -> Files:
         """As they travel with a task."""
@@ -55,10 +55,10 @@ class TextIndex:
         """The numbers of the texts that are most alike, and the cosines."""
         rows = np.arange(len(self.texts)) if among is None else np.asarray(sorted(set(among)), np.int64)
         if reach and len(rows) > max(LARGE, reach):
-            signs = np.packbits(query > 0)
+            signs = _signs(query[None])[:, 0]
             apart = np.zeros(len(rows), np.uint16)
             for own, sign in zip(self.bits if among is None else self.bits[:, rows], signs, strict=True):
-                apart += _BYTE[own ^ sign]
+                apart += _ones(own ^ sign)
             rows = rows[np.argpartition(apart, max(reach, top) - 1)[: max(reach, top)]]
             rows.sort()
         whole = among is None and len(rows) == len(self.texts)
@@ -93,7 +93,23 @@ def read_index(files: Files) -> TextIndex | None:
             raise ValueError("numbers that are not finite")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"{TEXTS}: not the index of a search: {error}; make it once more") from None
-    return TextIndex(texts, table, codes, np.ascontiguousarray(np.packbits(table > 0, axis=1).T))
+    return TextIndex(texts, table, codes, _signs(table))
+
+
+def _signs(table: np.ndarray) -> np.ndarray:
+    """The signs of vectors as bits, in words: (words, vectors)."""
+    packed = np.packbits(table > 0, axis=1)
+    whole = np.zeros((len(table), -(-packed.shape[1] // 8) * 8), np.uint8)
+    whole[:, : packed.shape[1]] = packed
+    return np.ascontiguousarray(whole.view(np.uint64).T)
+
+
+def _ones(words: np.ndarray) -> np.ndarray:
+    """How many bits of each are 1."""
+    counted: Any = getattr(np, "bitwise_count", None)  # from NumPy 2 on
+    if counted is not None:
+        return counted(words)
+    return _BITS_OF_BYTES[words.view(np.uint8).reshape(-1, 8)].sum(1, dtype=np.uint8)
 
 
 def _encoded(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

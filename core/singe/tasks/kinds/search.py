@@ -16,7 +16,7 @@ from .embed import HEADS, prompted, unit
 QUERY: Final = "query"
 PASSAGES: Final = ("passage", "document")
 """What models call the prompt of a query, and that of what is looked for."""
-REACH: Final = 1000
+REACH: Final = 2000
 
 
 def _query(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence[Asking]:
