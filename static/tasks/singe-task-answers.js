@@ -220,7 +220,7 @@ export function drawAnswer(info, context, answer) {
 const colourOf = (index) => `hsl(${(index * 137) % 360} 70% 35%)`;
 
 /**
- * A frame around a line of text, with its number in reading order.
+ * A frame around a line of text, with its number in reading order before it.
  * @param {Context2D | CanvasRenderingContext2D} context
  * @param {TaskLine} line
  * @param {number} size
@@ -232,7 +232,10 @@ function drawLine(context, { corners }, size, index) {
   for (const { x, y } of corners) context.lineTo(x, y);
   context.closePath();
   context.stroke();
-  drawText(context, `${index + 1}`, corners[0].x, corners[0].y, size);
+  const [{ x, y }] = corners;
+  const small = size / 2;
+  context.font = `${small}px sans-serif`;
+  drawText(context, `${index + 1}`, Math.max(0, x - context.measureText(`${index + 1}`).width - 8), y + small + 4, small);
 }
 
 /**

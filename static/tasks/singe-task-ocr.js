@@ -17,7 +17,7 @@ import { regionsOf } from "./singe-task-regions.js";
 const [SHORT, LONG, STEP] = [736, 2000, 32];
 const [IS_TEXT, IS_LINE, GROW] = [0.3, 0.5, 1.6];
 const [HEIGHT, UNIT] = [48, 8];
-const [NARROW, WIDE, TURNING] = [320, 4096, 192];
+const [NARROW, WIDE, TURNING] = [160, 4096, 192];
 const [IS_TURNED, DOUBTFUL, UPRIGHT] = [0.9, 0.5, 1.5];
 const AT_ONCE = 6;
 const ROUNDING = 1e-6;

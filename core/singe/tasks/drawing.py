@@ -65,7 +65,7 @@ def _findings(answer: Findings, colours: np.ndarray) -> Any:
 
 
 def _page(answer: Page, colours: np.ndarray) -> Any:
-    """Each line in a frame, with its number in reading order."""
+    """Each line in a frame, with its number in reading order before it."""
     picture = canvas_of(colours)
     pen = pen_on(picture)
     size = max(10, round(min(picture.size) / 60))
@@ -73,8 +73,9 @@ def _page(answer: Page, colours: np.ndarray) -> Any:
         colour = _colour(row)
         places = [(float(x), float(y)) for x, y in line.corners]
         pen.line([*places, places[0]], fill=colour, width=max(2, size // 6))
-        left, top = places[0][0], max(0.0, places[0][1] - size - 4)
-        pen.rectangle((left, top, left + pen.textlength(str(row + 1), font_size=size) + 4, top + size + 4), fill=colour)
+        wide = pen.textlength(str(row + 1), font_size=size) + 4
+        left, top = max(0.0, places[0][0] - wide), places[0][1]
+        pen.rectangle((left, top, left + wide, top + size + 4), fill=colour)
         pen.text((left + 2, top + 1), str(row + 1), fill="white", font_size=size)
     return picture
 

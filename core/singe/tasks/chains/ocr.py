@@ -26,7 +26,7 @@ IS_TEXT, IS_LINE, GROW = 0.3, 0.5, 1.6
 """The least value of a place that has text, the least mean of a line's, and how far lines stand off from what the model marks."""
 HEIGHT, UNIT = 48, 8
 """The height of a line for the models that see it, and what its width is a multiple of."""
-NARROW, WIDE = 320, 4096
+NARROW, WIDE = 160, 4096
 """The least and the largest width of lines that are read."""
 TURNING: Final = 192
 """The width for the model that says which are turned."""
