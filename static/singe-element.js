@@ -9,7 +9,7 @@
  * again; removing the element frees the model. They set no style attributes, so a strict policy allows them.
  */
 
-/** @import { Input, LoadOptions, Model, Output, Task, TaskAnswer, TaskSettings, TaskSource } from "./types/public.d.ts" */
+/** @import { Input, LoadOptions, Model, Output, PictureSource, Task, TaskAnswer, TaskSettings, TaskSource } from "./types/public.d.ts" */
 /** @import * as tasks from "./singe-tasks.js" */
 
 import { SingeError, load } from "./singe.js";
@@ -246,7 +246,7 @@ export class SingeTaskElement extends SourceElement {
   async #answered(source, isLate) {
     const task = await this.task;
     const { fetched } = await import("./tasks/singe-task-runner.js");
-    const picture = await fetched(source);
+    const picture = await fetched(/** @type {PictureSource | string} */ (source));
     const start = performance.now();
     const answer = await task(picture, this.#settings);
     const time = performance.now() - start;
@@ -321,7 +321,7 @@ export class SingeTaskElement extends SourceElement {
     const context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
     context.drawImage(picture, 0, 0);
     task.draw(context, answer);
-    const items = Array.isArray(answer) ? answer.map((one) => found("text" in one ? one.text : one.label, one.score)) : [];
+    const items = Array.isArray(answer) ? answer.map((one) => found("text" in one ? one.text : "label" in one ? one.label : "", one.score)) : [];
     this.list.replaceChildren(...(task.info.kind === "ocr" ? items : items.slice(0, LISTED)));
     this.tell("result", answer);
   }

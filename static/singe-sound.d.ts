@@ -25,9 +25,51 @@ export class Resampler {
   finish(): Float32Array<ArrayBuffer>;
 }
 
+/** Keeps the latest samples that nobody has taken yet; older ones are dropped, and counted. */
+export class SampleRing {
+  #private;
+  length: number;
+  dropped: number;
+  /** @param {number} size the most that it holds */
+  constructor(size: number);
+  /** @param {Float32Array} samples */
+  write(samples: Float32Array): void;
+  /** All that it holds, which it lets go of. */
+  read(): Float32Array<ArrayBuffer>;
+}
+
+/**
+ * What a microphone hears, or another MediaStream: an async iterable of blocks, for the stream of a task. Each block is all that came since
+ * the one before, at most `seconds` of it.
+ */
+export function microphone(options?: {
+  stream?: MediaStream;
+  seconds?: number;
+}): Promise<Microphone>;
+
+/** A .wav file of one channel in 16 bits; what is louder than 1 is clipped. */
+export function toWav(samples: ArrayLike<number>, rate: number): Blob;
+
+/** The rate that the first bytes of a file say, or the usual one. */
+export function rateOf(bytes: ArrayBuffer): number;
+
+/** The samples of a file, the mean of its channels, at the rate that it has. */
+export function decoded(file: Blob): Promise<{
+  samples: Float32Array;
+  sampleRate: number;
+}>;
+
 /** What is used of an AudioBuffer. */
 export interface Sound {
   readonly sampleRate: number;
   readonly numberOfChannels: number;
   getChannelData(channel: number): ArrayLike<number>;
+}
+
+/** What is heard, block by block. dropped: how many samples nobody took in time. */
+export interface Microphone extends AsyncIterable<Float32Array> {
+  readonly sampleRate: number;
+  readonly stream: MediaStream;
+  readonly dropped: number;
+  stop(): void;
 }

@@ -3,10 +3,10 @@
  *
  * Contract: `soundToTensor(sound, rate)` takes what an AudioBuffer has and returns the mean of its channels, resampled.
  * `resample(samples, rate, wanted)` gives samples another rate, by a sinc function in a Kaiser window; `Resampler` does it block by
- * block. All return new arrays. What does not fit is a SingeError with the code "input".
+ * block. `microphone()` gives blocks of what is heard. All return new arrays. What does not fit is a SingeError with the code "input".
  */
 
-/** @import { Sound } from "./types/public.d.ts" */
+/** @import { Microphone, Sound } from "./types/public.d.ts" */
 
 import { SingeError } from "./program/singe-format.js";
 
@@ -179,3 +179,167 @@ function bessel(x) {
 
 /** @type {(a: number, b: number) => number} */
 const divisor = (a, b) => (b ? divisor(b, a % b) : a);
+
+/** Keeps the latest samples that nobody has taken yet; older ones are dropped, and counted. */
+export class SampleRing {
+  #samples;
+  #start = 0;
+  length = 0;
+  dropped = 0;
+
+  /** @param {number} size the most that it holds */
+  constructor(size) {
+    this.#samples = new Float32Array(size);
+  }
+
+  /** @param {Float32Array} samples */
+  write(samples) {
+    const size = this.#samples.length;
+    const kept = samples.subarray(Math.max(0, samples.length - size));
+    const lost = Math.max(0, this.length + samples.length - size);
+    this.dropped += lost;
+    const fall = Math.min(this.length, lost);
+    this.#start = (this.#start + fall) % size;
+    this.length -= fall;
+    for (let k = 0; k < kept.length; k++) this.#samples[(this.#start + this.length + k) % size] = kept[k];
+    this.length += kept.length;
+  }
+
+  /** All that it holds, which it lets go of. */
+  read() {
+    const found = Float32Array.from({ length: this.length }, (_, k) => this.#samples[(this.#start + k) % this.#samples.length]);
+    this.#start = this.length = 0;
+    return found;
+  }
+}
+
+/** What runs beside the page: it sends blocks of the mean of the channels. */
+const WORKLET = `registerProcessor("singe-microphone", class extends AudioWorkletProcessor {
+  block = new Float32Array(1024);
+  count = 0;
+  process([channels]) {
+    const length = channels[0]?.length ?? 0;
+    for (let k = 0; k < length; k++) {
+      let sum = 0;
+      for (const channel of channels) sum += channel[k];
+      this.block[this.count++] = sum / channels.length;
+      if (this.count === this.block.length) {
+        this.port.postMessage(this.block);
+        this.count = 0;
+      }
+    }
+    return true;
+  }
+});`;
+
+/**
+ * What a microphone hears, or another MediaStream: an async iterable of blocks, for the stream of a task. Each block is all that came since
+ * the one before, at most `seconds` of it.
+ * @param {{ stream?: MediaStream, seconds?: number }} [options]
+ * @returns {Promise<Microphone>}
+ */
+export async function microphone({ stream, seconds = 10 } = {}) {
+  const heard = stream ?? (await navigator.mediaDevices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } }));
+  const context = new AudioContext();
+  const address = URL.createObjectURL(new Blob([WORKLET], { type: "text/javascript" }));
+  try {
+    await context.audioWorklet.addModule(address);
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+  const node = new AudioWorkletNode(context, "singe-microphone", { numberOfOutputs: 0 });
+  const ring = new SampleRing(Math.ceil(seconds * context.sampleRate));
+  let stopped = false;
+  let wake = () => {};
+  node.port.onmessage = ({ data }) => {
+    ring.write(data);
+    wake();
+  };
+  context.createMediaStreamSource(heard).connect(node);
+  await context.resume();
+  async function* blocks() {
+    while (!stopped) {
+      if (ring.length) yield ring.read();
+      else
+        await new Promise((resolve) => {
+          wake = () => resolve(undefined);
+        });
+    }
+  }
+  const stop = () => {
+    stopped = true;
+    wake();
+    if (!stream) for (const track of heard.getTracks()) track.stop();
+    void context.close();
+  };
+  return {
+    sampleRate: context.sampleRate,
+    stream: heard,
+    get dropped() {
+      return ring.dropped;
+    },
+    stop,
+    [Symbol.asyncIterator]: blocks,
+  };
+}
+
+/**
+ * A .wav file of one channel in 16 bits; what is louder than 1 is clipped.
+ * @param {ArrayLike<number>} samples
+ * @param {number} rate
+ */
+export function toWav(samples, rate) {
+  const view = new DataView(new ArrayBuffer(44 + 2 * samples.length));
+  const names = /** @type {[number, string][]} */ ([
+    [0, "RIFF"],
+    [8, "WAVE"],
+    [12, "fmt "],
+    [36, "data"],
+  ]);
+  for (const [at, name] of names) for (let k = 0; k < 4; k++) view.setUint8(at + k, name.charCodeAt(k));
+  view.setUint32(4, 36 + 2 * samples.length, true);
+  view.setUint32(16, 16, true);
+  [1, 1].forEach((one, k) => view.setUint16(20 + 2 * k, one, true));
+  view.setUint32(24, rate, true);
+  view.setUint32(28, 2 * rate, true);
+  [2, 16].forEach((one, k) => view.setUint16(32 + 2 * k, one, true));
+  view.setUint32(40, 2 * samples.length, true);
+  for (let k = 0; k < samples.length; k++) view.setInt16(44 + 2 * k, Math.round(Math.max(-1, Math.min(1, samples[k])) * 32767), true);
+  return new Blob([view], { type: "audio/wav" });
+}
+
+/** A browser decodes at a rate that it is told: that of the file where its first bytes say it, so that nobody else's filter changes it. */
+const USUAL_RATE = 48000;
+
+/**
+ * The rate that the first bytes of a file say, or the usual one.
+ * @param {ArrayBuffer} bytes
+ */
+export function rateOf(bytes) {
+  const view = new DataView(bytes);
+  const name = (/** @type {number} */ at) => (at + 4 <= view.byteLength ? String.fromCharCode(...new Uint8Array(bytes, at, 4)) : "");
+  let rate = 0;
+  if (name(0) === "fLaC" && view.byteLength >= 22) rate = view.getUint32(18) >>> 12;
+  if (name(0) === "RIFF") {
+    for (let at = 12; at + 16 <= view.byteLength && !rate; at += 8 + view.getUint32(at + 4, true) + (view.getUint32(at + 4, true) % 2)) {
+      if (name(at) === "fmt ") rate = view.getUint32(at + 12, true);
+    }
+  }
+  return rate >= 3000 && rate <= 384000 ? rate : USUAL_RATE;
+}
+
+/**
+ * The samples of a file, the mean of its channels, at the rate that it has.
+ * @param {Blob} file
+ * @returns {Promise<{ samples: Float32Array, sampleRate: number }>}
+ */
+export async function decoded(file) {
+  const bytes = await file.arrayBuffer();
+  const sampleRate = rateOf(bytes);
+  try {
+    const sound = await new OfflineAudioContext(1, 1, sampleRate).decodeAudioData(bytes);
+    return { samples: soundToTensor(sound, sampleRate), sampleRate };
+  } catch (cause) {
+    throw new SingeError("input", "sound: this browser cannot decode it; give a .wav, .flac, .mp3 or .ogg file", cause);
+  }
+}

@@ -73,6 +73,37 @@ export interface TaskSettings {
   labels?: readonly string[];
   hypothesis?: string;
   several?: boolean;
+  /** Of sounds that are arrays: how many samples are a second. */
+  sampling_rate?: number;
+  /** Of voices, in seconds: shorter ones are left out of a whole sound, silence of this length ends one, and what is added at both ends. */
+  min_speech?: number;
+  min_silence?: number;
+  pad?: number;
+  /** Of notes: the least score of a beginning, and the shortest note in seconds. */
+  onset?: number;
+  min_length?: number;
+}
+
+/** Somebody speaks, from start to end in seconds. */
+export interface VoiceSegment {
+  start: number;
+  end: number;
+  score: number;
+}
+
+/** What is known now of voices in a stream: the segments that ended, since when somebody speaks, and a score for each `step` seconds. */
+export interface VoicesNow {
+  segments: VoiceSegment[];
+  speaking: boolean;
+  since: number | null;
+  scores: Float32Array;
+  step: number;
+}
+
+/** pitch: a number of MIDI, 60 is the middle C; bends: thirds of a semitone from it, over the note's time. */
+export interface MusicNote extends VoiceSegment {
+  pitch: number;
+  bends: number[];
 }
 
 /** A part of a text that was found: `source.slice(start, end)`. */
@@ -142,6 +173,9 @@ export interface TaskAnswers<Label extends string = string> {
   tag: TextEntity[];
   /** The words that may stand there. */
   "fill-mask": TaskFinding[];
+  voices: VoiceSegment[];
+  denoise: { audio: Float32Array; sample_rate: number };
+  notes: MusicNote[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -155,6 +189,12 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
   readonly info: TaskInfo;
   /** Its model; of several the last. */
   readonly model: Model;
+  /** Answer for what a microphone hears, or for other blocks of samples, as they come. */
+  stream(
+    blocks: AsyncIterable<Float32Array> & { readonly sampleRate?: number; stop?(): void },
+    heard: (answer: A extends VoiceSegment[] ? VoicesNow : A) => void,
+    settings?: TaskSettings,
+  ): { stop(): void; readonly done: Promise<void> };
   /**
    * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. Landmarks are followed. `done` ends with the
    * video, or with `stop`, and fails with what a frame fails with. `time` is the frame's in seconds; `frame` is closed when `found` has
@@ -173,8 +213,8 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
   close(): Promise<void>;
 }
 
-/** A picture, or its address; or a text. */
-export type TaskSource = string | URL | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
+/** A picture or a sound, or its address; or a text. */
+export type TaskSource = string | URL | Blob | AudioBuffer | Float32Array | { samples: Float32Array; sampleRate: number } | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /** The names of classes: the contents of the file that `model.labels` names. */
 export type Labels = readonly string[] | Readonly<Record<number, string>>;

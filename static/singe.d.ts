@@ -464,7 +464,10 @@ export interface TaskInfo {
     | "classify-text"
     | "zero-shot"
     | "tag"
-    | "fill-mask";
+    | "fill-mask"
+    | "voices"
+    | "denoise"
+    | "notes";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];

@@ -1,7 +1,7 @@
 /**
  * A task: the bundle that `singe export --task` writes, called with what its medium has.
  *
- * Contract: `openTask(url, options)` returns a function of a picture or a text; see Task in types/public.d.ts. A medium is a row of MEDIA: how
+ * Contract: `openTask(url, options)` returns a function of a picture, a sound or a text; see Task in types/public.d.ts. A medium is a row of MEDIA: how
  * sources become runs, and these answers; only those that a task needs are fetched. The models run in
  * workers unless `worker` is false. `stream` asks for a frame when the answer before it is there: frames in between are dropped,
  * and none waits. A task of several models has all but the last in folders of their own, within that of the last.
@@ -28,12 +28,14 @@ const CHAINS = { landmarks, ocr };
 /** @typedef {(name: string) => Promise<Uint8Array>} TaskFile A file that travels with the task */
 /** @typedef {{ prompt?: string, dimensions?: number, signal?: AbortSignal }} IndexOptions */
 /**
- * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; index: what a task holds, and is opened
+ * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; follow: answers for a source that
+ * comes in parts; index: what a task holds, and is opened
  * with, to look through texts, too.
  * @typedef {{
  *   kinds: object,
  *   whyNot(info: TaskInfo): string,
  *   open(info: TaskInfo, file: TaskFile, held?: unknown): Promise<Begin>,
+ *   follow?(info: TaskInfo, run: Run, chosen: Chosen, source: any, found: (answer: any) => void): ReturnType<Task["stream"]>,
  *   index?(info: TaskInfo, file: TaskFile, run: Run, texts: readonly string[], options: IndexOptions, held?: unknown): Promise<unknown>,
  * }} TaskMedium
  */
@@ -58,6 +60,7 @@ const PICTURES = {
 /** A medium's name ↦ what opens its tasks. A manifest that names none is of pictures. */
 const MEDIA = {
   picture: async () => PICTURES,
+  sound: async () => (await import("./singe-task-sounds.js")).medium,
   text: async () => (await import("./singe-task-texts.js")).medium,
 };
 
@@ -109,7 +112,10 @@ async function taskOf(parts) {
         if (!medium.index) throw new SingeError("input", `${info.kind}: only a search has an index`);
         return taskOf({ ...parts, held: await medium.index(info, file, runOf(LAST), texts, options, held) });
       },
-      stream: (/** @type {HTMLVideoElement} */ video, /** @type {Parameters<Task["stream"]>[1]} */ found, settings = {}) => follow(video, begin(settingsOf(info, settings)), found),
+      stream: (/** @type {any} */ source, /** @type {(answer: any, timing?: any) => void} */ found, settings = {}) => {
+        const chosen = settingsOf(info, settings);
+        return medium.follow ? medium.follow(info, runOf(LAST), chosen, source, found) : follow(source, begin(chosen), found);
+      },
       close: async () => {
         await Promise.all(Array.from(models.values(), (one) => one.dispose()));
       },

@@ -24,7 +24,7 @@ from .export.bundle import export as export_bundle
 from .export.describing import describe_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .export.page.single_page import is_single
-from .export.page.snippet import snippet
+from .export.page.snippet import snippet, source_of
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
@@ -188,14 +188,18 @@ def _export_task(args: Namespace, kind: str) -> None:
     say(f"\n{made!r}" + (f", decoded as {made.info.head!r}" if isinstance(made.info, TaskSpec) else ""))
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     folder = f"./{quote(Path(args.out).resolve().name)}/"
-    lines = snippet(folder, bundle.manifest, bundle.files) if args.snippet else TASK.format(folder=folder)
+    lines = (
+        snippet(folder, bundle.manifest, bundle.files)
+        if args.snippet
+        else TASK.format(folder=folder, source=source_of(bundle.manifest))
+    )
     say(f"\nIn a page beside the folder:\n\n{lines}")
 
 
 TASK: Final = """\
 import {{ task }} from "{folder}singe-tasks.js";
 const ask = await task("{folder}");
-console.log(await ask(document.querySelector("img")));
+console.log(await ask({source}));
 """
 
 

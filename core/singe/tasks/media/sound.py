@@ -147,6 +147,4 @@ def _stream(
     return answers
 
 
-SOUND: Final = Medium(
-    "sound", SoundInput, frozenset(("rate", "step", "before")), _inputs, _fit, _open, stream=_stream, in_pages=False
-)
+SOUND: Final = Medium("sound", SoundInput, frozenset(("rate", "step", "before")), _inputs, _fit, _open, stream=_stream)

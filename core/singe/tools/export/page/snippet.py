@@ -24,6 +24,15 @@ FIRST_PIECES: Final = 2
 """How many files of weights are hinted at: browsers have six connections to a server, and four files are others."""
 
 
+SOURCES: Final = {"picture": 'document.querySelector("img")', "sound": '"talk.wav"', "text": '"a text"'}
+"""A medium ↦ what stands for a source in JavaScript."""
+
+
+def source_of(manifest: Mapping[str, Any]) -> str:
+    """What a task's page may give it; several models take pictures."""
+    return SOURCES[manifest["task"].get("preparation", {}).get("medium", "picture")]
+
+
 def version(files: Mapping[str, bytes]) -> str:
     """A name for a bundle's contents, 16 hexadecimal digits."""
     digest = hashlib.sha256()
@@ -59,7 +68,7 @@ def snippet(folder: str, manifest: Mapping[str, Any], files: Mapping[str, bytes]
         script = [
             f"import {{ task }} from {_text(folder + TASKS + query)};",
             f"const ask = await task({_text(folder + query)}, {{ device: {_text(device)} }});",
-            'const answer = await ask(document.querySelector("img"));',
+            f"const answer = await ask({source_of(manifest)});",
         ]
     else:
         inputs = ", ".join(f"{json.dumps(x['name'], ensure_ascii=False)}: …" for x in manifest["inputs"])

@@ -1,0 +1,260 @@
+/**
+ * Tasks that hear: rows of samples go through the Program, with what the model remembers, and its scores become plain objects.
+ *
+ * Contract: that of a medium (singe-task-runner.js), with the rows of core/singe/tasks/sound/running.py and the answers of its kinds. A
+ * sound is an AudioBuffer, the bytes of a file (Blob), an address, `{ samples, sampleRate }`, or an array with the setting
+ * `sampling_rate`; a stream is a Microphone of singe-sound.js, or any async iterable of arrays.
+ */
+
+/** @import { Output, TaskInfo } from "../types/public.d.ts" */
+/** @import { VoiceRules } from "./singe-task-sounds-rules.js" */
+
+import { SingeError } from "../program/singe-format.js";
+import { decoded, Resampler, resample, soundToTensor } from "../singe-sound.js";
+import { notesIn, VoiceFollower, voicesIn } from "./singe-task-sounds-rules.js";
+
+/** About so many samples go through the Program at once. */
+const MOST = 1 << 18;
+const [KEYS, BINS, FRAMES_A_SECOND] = [88, 264, Math.floor(22050 / 256)];
+
+/** @typedef {{ rate: number, step: number, before: number, after: number, rows: number, states: number }} SoundInput */
+/** @typedef {Record<string, any>} Chosen */
+/** @typedef {(inputs: Record<string, any>, signal?: AbortSignal) => Promise<Record<string, Output>>} Run */
+/** @typedef {Record<string, Float32Array>} Arrays */
+/** @typedef {(parts: Arrays, count: number, ends: boolean) => any} Live */
+/** @typedef {{ whole(found: Arrays, info: TaskInfo, count: number, chosen: Chosen): any, live?(info: TaskInfo, chosen: Chosen): Live }} SoundKind */
+
+/** @param {string} what */
+const refuse = (what) => new SingeError("input", `sound: ${what}`);
+
+/** @type {(info: TaskInfo) => SoundInput} */
+const inputOf = (info) => /** @type {SoundInput} */ (/** @type {unknown} */ (info.preparation));
+
+/** The samples of a sound, as they come, through a task's Program. */
+export class SoundRun {
+  #run;
+  #spec;
+  #state;
+  #held;
+  count = 0;
+
+  /**
+   * @param {Run} run
+   * @param {SoundInput} spec
+   */
+  constructor(run, spec) {
+    this.#run = run;
+    this.#spec = spec;
+    this.#state = new Float32Array(spec.states);
+    this.#held = new Float32Array(spec.before);
+  }
+
+  /**
+   * The outputs of the rows that are complete now.
+   * @param {Float32Array} samples
+   * @param {AbortSignal} [signal]
+   */
+  async push(samples, signal) {
+    this.count += samples.length;
+    this.#held = joined([this.#held, samples]);
+    const { before, after, step } = this.#spec;
+    return this.#rows(Math.floor((this.#held.length - before - after) / step), signal);
+  }
+
+  /**
+   * The outputs of the rows that are left; silence follows.
+   * @param {AbortSignal} [signal]
+   */
+  async finish(signal) {
+    const { before, after, step } = this.#spec;
+    const left = Math.ceil(Math.max(0, this.#held.length - before) / step);
+    const missing = before + left * step + after - this.#held.length;
+    if (missing > 0) this.#held = joined([this.#held, new Float32Array(missing)]);
+    return this.#rows(left, signal);
+  }
+
+  /**
+   * @param {number} count
+   * @param {AbortSignal} [signal]
+   */
+  async #rows(count, signal) {
+    const { before, after, step, rows, states } = this.#spec;
+    const width = before + step + after;
+    const most = rows || Math.max(1, Math.floor(MOST / width));
+    /** @type {Arrays[]} */
+    const found = [];
+    for (let left = count; left > 0; left -= most) {
+      const now = Math.min(left, most);
+      const data = new Float32Array(now * width);
+      for (let k = 0; k < now; k++) data.set(this.#held.subarray(k * step, k * step + width), k * width);
+      const inputs = { samples: { data, shape: [now, width] }, ...(states && { state: { data: this.#state, shape: [states] } }) };
+      const { state, ...outputs } = await this.#run(inputs, signal);
+      if (state) this.#state = Float32Array.from(/** @type {Float32Array} */ (state.data));
+      found.push(Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, Float32Array.from(/** @type {Float32Array} */ (output.data))])));
+      this.#held = this.#held.slice(now * step);
+    }
+    return merged(found);
+  }
+}
+
+/** @param {Float32Array[]} parts */
+function joined(parts) {
+  const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/**
+ * The rows of several runs, one after the other.
+ * @param {Arrays[]} parts
+ * @returns {Arrays}
+ */
+const merged = (parts) =>
+  Object.fromEntries(Object.keys(parts.find((part) => Object.keys(part).length) ?? {}).map((name) => [name, joined(parts.map((part) => part[name] ?? new Float32Array()))]));
+
+/** @type {(info: TaskInfo, chosen: Chosen) => VoiceRules} */
+function rulesOf(info, chosen) {
+  const { rate, step } = inputOf(info);
+  return { threshold: chosen.threshold, speech: chosen.min_speech * rate, silence: chosen.min_silence * rate, pad: chosen.pad * rate, step };
+}
+
+/** @type {(values: Float32Array) => number} */
+const meanOf = (values) => Math.fround(values.reduce((sum, value) => sum + value, 0) / values.length);
+
+/** @type {Record<string, SoundKind>} */
+const KINDS = {
+  voices: {
+    whole({ score = new Float32Array() }, info, count, chosen) {
+      const { rate, step } = inputOf(info);
+      return voicesIn(score, count, rulesOf(info, chosen)).map(([a, b]) => ({
+        start: a / rate,
+        end: b / rate,
+        score: meanOf(score.subarray(Math.floor(a / step), Math.ceil(b / step))),
+      }));
+    },
+    live(info, chosen) {
+      const { rate, step } = inputOf(info);
+      const follower = new VoiceFollower(rulesOf(info, chosen));
+      return ({ score = new Float32Array() }, _, ends) => {
+        const ended = Array.from(score, (one) => follower.push(one));
+        if (ends) ended.push(follower.end());
+        const segments = ended.flatMap((one) => (one ? [{ start: one[0] / rate, end: one[1] / rate, score: one[2] }] : []));
+        const since = follower.start === null ? null : follower.start / rate;
+        return { segments, speaking: since !== null, since, scores: score, step: step / rate };
+      };
+    },
+  },
+  denoise: {
+    whole: ({ audio = new Float32Array() }, info, count) => ({ audio: audio.slice(0, count), sample_rate: inputOf(info).rate }),
+    live(info) {
+      let given = 0;
+      return ({ audio = new Float32Array() }, count, ends) => {
+        const now = ends ? audio.slice(0, count - given) : audio;
+        given += now.length;
+        return { audio: now, sample_rate: inputOf(info).rate };
+      };
+    },
+  },
+  notes: {
+    whole(found, info, count, chosen) {
+      if (!found.keys) return [];
+      const frames = Math.floor((count * FRAMES_A_SECOND) / inputOf(info).rate);
+      const part = (/** @type {string} */ name, /** @type {number} */ width) => found[name].subarray(0, frames * width);
+      const settings = /** @type {{ threshold: number, onset: number, min_length: number }} */ (chosen);
+      return notesIn({ keys: part("keys", KEYS), onsets: part("onsets", KEYS), contours: part("contours", BINS) }, settings);
+    },
+  },
+};
+
+/**
+ * The samples of a source at a rate.
+ * @param {any} source
+ * @param {number} rate
+ * @param {number | null} given
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Float32Array>}
+ */
+async function samplesOf(source, rate, given, signal) {
+  if (typeof source === "string" || source instanceof URL) {
+    const response = await fetch(source, { signal });
+    if (!response.ok) throw new SingeError("network", `sound: ${source}: the server answered ${response.status}`);
+    return samplesOf(await response.blob(), rate, given, signal);
+  }
+  if (source instanceof Blob) return samplesOf(await decoded(source), rate, null, signal);
+  if (typeof source?.getChannelData === "function") return soundToTensor(source, rate);
+  const samples = source?.samples ?? source;
+  const own = source?.sampleRate ?? given;
+  if (!(samples instanceof Float32Array || samples instanceof Float64Array || Array.isArray(samples))) {
+    throw refuse("expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate");
+  }
+  if (!own) throw refuse("an array does not say how many samples are a second: give sampling_rate: 16000, or as it is");
+  return resample(samples, own, rate);
+}
+
+/**
+ * Answers for what a stream brings until it ends, or `stop` is called.
+ * @param {TaskInfo} info
+ * @param {Run} run
+ * @param {Chosen} chosen
+ * @param {AsyncIterable<Float32Array> & { sampleRate?: number, stop?: () => void }} source
+ * @param {(answer: any) => void} found
+ */
+function follow(info, run, chosen, source, found) {
+  const kind = KINDS[info.kind];
+  if (!kind.live) throw new SingeError("input", `${info.kind}: takes whole sounds; call it with one`);
+  if (typeof source?.[Symbol.asyncIterator] !== "function") throw refuse("a stream is a Microphone, or an async iterable of arrays of samples");
+  const { rate } = inputOf(info);
+  const own = source.sampleRate ?? chosen.sampling_rate ?? rate;
+  const resampler = own === rate ? null : new Resampler(own, rate);
+  const through = new SoundRun(run, inputOf(info));
+  const answer = kind.live(info, chosen);
+  let stopped = false;
+  const follows = async () => {
+    for await (const block of source) {
+      const samples = resampler ? resampler.push(block) : block;
+      const now = answer(await through.push(samples), through.count, false);
+      if (stopped) return;
+      found(now);
+    }
+    if (stopped) return;
+    const last = resampler ? await through.push(resampler.finish()) : {};
+    found(answer(merged([last, await through.finish()]), through.count, true));
+  };
+  return {
+    stop() {
+      stopped = true;
+      source.stop?.();
+    },
+    done: follows(),
+  };
+}
+
+export const medium = {
+  kinds: KINDS,
+  /** @param {TaskInfo} info */
+  whyNot(info) {
+    const facts = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (info.preparation));
+    const wrong = ["rate", "step", "before", "after", "rows", "states"].filter(
+      (name) => !(Number.isSafeInteger(facts[name]) && Number(facts[name]) >= 0 && Number(facts[name]) <= 1 << 22),
+    );
+    return wrong.length || !facts.rate || !facts.step ? `it does not say how sounds become rows: ${wrong.join(", ") || "rate, step"}` : "";
+  },
+  /** @param {TaskInfo} info */
+  async open(info) {
+    return (/** @type {Run} */ run, /** @type {Chosen} */ chosen) => async (/** @type {any[]} */ sources, /** @type {AbortSignal | undefined} */ signal) => {
+      const answers = [];
+      for (const source of sources) {
+        const samples = await samplesOf(source, inputOf(info).rate, chosen.sampling_rate, signal);
+        const through = new SoundRun(run, inputOf(info));
+        const found = merged([await through.push(samples, signal), await through.finish(signal)]);
+        answers.push(KINDS[info.kind].whole(found, info, samples.length, chosen));
+      }
+      return answers;
+    };
+  },
+  follow,
+};

@@ -1,0 +1,109 @@
+"""Tasks that hear, in JavaScript: scores become what Python makes of them, and blocks of any size give the rows of the whole."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from bundles import STATIC
+from pages import node
+from sound_scores import COUNT, MAKERS, key_scores, voice_scores
+
+TASKS: Final = (STATIC / "tasks").as_uri()
+RULES: Final = f'const rules = await import("{TASKS}/singe-task-sounds-rules.js");'
+LIMITS: Final = {"threshold": 0.5, "speech": 4000, "silence": 1600, "pad": 480, "step": 512}
+STRICT: Final = {"threshold": 0.8, "speech": 9600, "silence": 4800, "pad": 3200, "step": 512}
+
+
+def test_segments_are_those_of_silero() -> None:
+    body = f"""{RULES}
+    const follower = new rules.VoiceFollower(given.limits);
+    const events = [];
+    for (const score of given.scores) {{
+      const before = follower.start;
+      const ended = follower.push(score);
+      if (ended) events.push(["end", ended[1]]);
+      if (follower.start !== null && follower.start !== before) events.push(["start", follower.start]);
+    }}
+    const whole = [given.limits, given.strict].map((limits) => rules.voicesIn(given.scores, given.count, limits));
+    return [...whole, events];
+    """
+    found = node(body, scores=voice_scores(), count=COUNT, limits=LIMITS, strict=STRICT)
+    assert found == [MAKERS["whole"], MAKERS["strict"], MAKERS["events"]]
+
+
+def test_notes_are_those_of_basic_pitch() -> None:
+    scores = {name: values.ravel().tolist() for name, values in key_scores().items()}
+    body = f"""{RULES}
+    const scores = Object.fromEntries(Object.entries(given.scores).map(([name, values]) => [name, Float32Array.from(values)]));
+    return rules.notesIn(scores, {{ threshold: 0.3, onset: 0.5, min_length: 0.1277 }});
+    """
+    found = node(body, scores=scores)
+    assert [(note["pitch"], note["bends"]) for note in found] == [(note[2], note[4]) for note in MAKERS["notes"]]
+    numbers = [[note["start"], note["end"], note["score"]] for note in found]
+    np.testing.assert_allclose(numbers, [[note[0], note[1], note[3]] for note in MAKERS["notes"]], atol=2e-6)
+
+
+SPEC: Final[dict[str, Any]] = {"rate": 16000, "step": 7, "before": 3, "after": 2, "rows": 0, "states": 1}
+
+
+def test_blocks_of_any_size_give_the_rows_of_the_whole() -> None:
+    body = f"""
+    const {{ SoundRun }} = await import("{TASKS}/singe-task-sounds.js");
+    const run = async ({{ samples, state }}) => {{
+      const [rows, width] = samples.shape;
+      const score = new Float32Array(rows);
+      let kept = state.data[0];
+      for (let k = 0; k < rows; k++) {{
+        const row = samples.data.subarray(k * width, (k + 1) * width);
+        score[k] = kept + row.reduce((sum, x, at) => sum + x * (at + 1), 0);
+        kept = (kept + row[3]) % 5;
+      }}
+      return {{ score: {{ data: score }}, state: {{ data: Float32Array.of(kept) }} }};
+    }};
+    const samples = Float32Array.from({{ length: given.count }}, (_, k) => k % 11);
+    const found = [];
+    for (const size of [given.count, 1, 5, 64]) {{
+      const through = new SoundRun(run, given.spec);
+      const scores = [];
+      for (let at = 0; at < given.count; at += size) scores.push(...((await through.push(samples.slice(at, at + size))).score ?? []));
+      scores.push(...((await through.finish()).score ?? []));
+      found.push(scores);
+    }}
+    return found;
+    """
+    whole, *others = node(body, count=100, spec=SPEC)
+    assert len(whole) == -(-100 // 7)
+    assert others == [whole] * 3
+
+
+def test_the_rate_of_a_file_is_in_its_first_bytes() -> None:
+    from singe.files.sounds import wav_bytes  # noqa: PLC0415
+
+    wav = wav_bytes(np.zeros(3), 22050)
+    flac = b"fLaC" + bytes([0, 0, 0, 34]) + bytes(10) + (44100 << 44).to_bytes(8, "big") + bytes(16)
+    body = f"""
+    const {{ rateOf }} = await import("{(STATIC / "singe-sound.js").as_uri()}");
+    return given.files.map((bytes) => rateOf(Uint8Array.from(bytes).buffer));
+    """
+    assert node(body, files=[list(x) for x in (wav, flac, b"ID3", b"", wav[:20])]) == [
+        22050,
+        44100,
+        48000,
+        48000,
+        48000,
+    ]
+
+
+def test_a_ring_keeps_the_latest_samples() -> None:
+    body = f"""
+    const {{ SampleRing }} = await import("{(STATIC / "singe-sound.js").as_uri()}");
+    const ring = new SampleRing(5);
+    const found = [];
+    for (const part of [[1, 2, 3], [4, 5, 6, 7], null, [8], null, [1, 2, 3, 4, 5, 6, 7], null, null]) {{
+      if (part) ring.write(Float32Array.from(part));
+      else found.push([...ring.read()]);
+    }}
+    return [found, ring.dropped];
+    """
+    assert node(body) == [[[3, 4, 5, 6, 7], [8], [3, 4, 5, 6, 7], []], 4]

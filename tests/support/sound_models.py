@@ -1,0 +1,55 @@
+"""Small models of the forms that tasks of sounds know, and a sound for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+import singe as sg
+from singe import nn
+
+RATE: Final = 16000
+
+
+class Gains(nn.Module):
+    """As NSNet2: what it says of a row depends on those before."""
+
+    layer: nn.GRU
+    out: nn.Linear
+
+    def __init__(self) -> None:
+        self.layer = nn.GRU(161, 8, batch_first=True, rng=1)
+        self.out = nn.Linear(8, 161, rng=2)
+
+    def forward(self, x: sg.Tensor) -> sg.Tensor:
+        return self.out(self.layer(x)[0]).sigmoid()
+
+
+def loudness(x: sg.Tensor, h: sg.Tensor, c: sg.Tensor) -> dict[str, sg.Tensor]:
+    """As Silero's model of sequences: rows in, a score for each, and a state that all rows change."""
+    loud = x.square().mean(1)
+    before = h.mean() + loud.cumsum(0) - loud
+    return {"score": (loud * 40 - 3 - before * 0.1).sigmoid(), "hn": h + loud.sum(), "cn": c}
+
+
+def keys(x: sg.Tensor) -> dict[str, sg.Tensor]:
+    """As basic-pitch: windows in, frames of keys out."""
+    frames = x[:, : 172 * 254, 0].reshape(-1, 172, 254)[:, :, :88].abs()
+    return {"onset": frames, "note": frames * 0.5, "contour": sg.concat([frames, frames, frames], 2)}
+
+
+def of(kind: str) -> sg.Model:
+    if kind == "denoise":
+        return sg.Model.of(Gains(), {"input": ("N", "T", 161)}, name="gains")
+    if kind == "notes":
+        return sg.Model.of(keys, {"input": ("N", 43844, 1)}, name="keys")
+    return sg.Model.of(loudness, {"input": ("T", 576), "h": (1, 1, 4), "c": (1, 1, 4)}, name="loudness")
+
+
+def talk(seconds: float = 1.0) -> np.ndarray:
+    time = np.arange(int(seconds * RATE) + 7) / RATE
+    return (
+        np.sin(2 * np.pi * 200 * time) * (np.sin(2 * np.pi * time) > 0) * 0.5
+        + np.random.default_rng(3).normal(0, 0.01, time.shape)
+    ).astype(np.float32)
