@@ -67,6 +67,7 @@ PARTS: Final = (
                 ("host", "Serve models"),
                 ("tasks", "Tasks"),
                 ("pictures", "Pictures"),
+                ("texts", "Texts"),
                 ("sounds", "Sounds and texts"),
                 ("speech", "Speech"),
                 ("language", "Language models"),

@@ -56,7 +56,7 @@ class SpeakTask(AnyTask):
         for sound in speak.stream(text):        # sentence by sentence, while the next one is made
             play(sound.audio, sound.sample_rate)
 
-    info: the facts of the voice.
+    `stream` also takes a text that comes in parts, such as from a language model. info: the facts of the voice.
     """
 
     def __init__(self, voice: PiperVoice, name: str) -> None:
@@ -89,10 +89,8 @@ class SpeakTask(AnyTask):
 
         return said
 
-    def stream(self, frames: str | Iterable[str], **settings: Any) -> Iterator[SpokenSound]:
-        """The sounds of the sentences of a text, or of one that comes in parts, such as from a language model; while one is played, the
-        next is made."""
-        how = Speaking(**self._chosen(settings))
+    def _stream(self, frames: Iterable[str], settings: Mapping[str, Any]) -> Iterator[SpokenSound]:
+        how = Speaking(**settings)
         self.voice.begin(how)
         parts = [frames] if isinstance(frames, str) else map(_checked, frames)
         return self._ahead(sentences(parts), how)

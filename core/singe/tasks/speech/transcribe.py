@@ -33,7 +33,8 @@ class TranscribeTask(AnyTask):
         for part in answer.chunks:
             print(part.start, part.end, part.text)
 
-    languages: those that the model knows.
+    `stream` takes blocks of samples, of `sampling_rate`, 16,000 a second by itself, and gives what is said so far: the last parts may still
+    change; the last answer is whole. languages: those that the model knows.
     """
 
     def __init__(self, model: SpeechModel, tokens: WhisperTokens, name: str) -> None:
@@ -59,10 +60,8 @@ class TranscribeTask(AnyTask):
         options, rate = _options(settings)
         return lambda source: self.transcriber(sound_of(source, rate).at(RATE).samples, options)
 
-    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Transcript]:
-        """What is said so far, while blocks of samples come, of `sampling_rate`, 16,000 a second by itself. The last parts may still change;
-        the last answer is whole."""
-        options, rate = _options(self._chosen(settings))
+    def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Transcript]:
+        options, rate = _options(settings)
         return self.transcriber.stream(_resampled(frames, rate or RATE), options)
 
     def __repr__(self) -> str:
