@@ -112,16 +112,16 @@ def onnx_files(folder: Path, *names: str) -> Path:
     return folder
 
 
-def ctranslate2(folder: Path) -> Path:
-    """The same as a converter of CTranslate2 writes it, in float32."""
+def ctranslate2(folder: Path, int8: bool = False) -> Path:
+    """The same as a converter of CTranslate2 writes it, in float32, or its matrices in 8 bits."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"suppress_ids": [], "suppress_ids_begin": []}))
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
-    (folder / "model.bin").write_bytes(ctranslate2_bytes())
+    (folder / "model.bin").write_bytes(ctranslate2_bytes(int8))
     return folder
 
 
-def ctranslate2_bytes() -> bytes:
+def ctranslate2_bytes(int8: bool = False) -> bytes:
     own, made = arrays(), dict[str, np.ndarray]()
 
     def norm(to: str, of: str) -> None:
@@ -150,7 +150,11 @@ def ctranslate2_bytes() -> bytes:
                 for n, names in enumerate((["q_proj"], ["k_proj", "v_proj"], ["out_proj"])):
                     joined(f"{to}/attention/linear_{n}", f"{of}.encoder_attn", names)
                 norm(f"{to}/attention/layer_norm", f"{of}.encoder_attn_layer_norm")
-    types = {"float32": 0, "int16": 2}
+    for name in [k for k, x in made.items() if int8 and x.ndim == 2 and k.endswith("/weight")]:
+        scale = 127 / np.abs(made[name]).max(1)
+        made[f"{name}_scale"] = scale.astype(np.float32)
+        made[name] = np.round(made[name] * scale[:, None]).astype(np.int8)
+    types = {"float32": 0, "int8": 1, "int16": 2}
     data = [struct.pack("<I", 6), _text("WhisperSpec"), struct.pack("<II", 3, len(made))]
     for name, array in made.items():
         shape = struct.pack(f"<B{array.ndim}I", array.ndim, *array.shape)

@@ -47,6 +47,13 @@ def test_both_forms_of_files_give_the_same_model(folder: Path, tmp_path: Path) -
     )
 
 
+def test_matrices_of_8_bits_say_nearly_the_same(tmp_path: Path) -> None:
+    expected = tiny_whisper.expected()["scores"]
+    scores = _scores(opened(tiny_whisper.ctranslate2(tmp_path / "int8", int8=True)).model("numpy"))
+    error = np.abs(scores - expected).max() / np.abs(expected).max()
+    assert 1e-4 < error < 0.05
+
+
 @pytest.mark.parametrize(
     "names", [["decoder_model_merged.onnx"], ["decoder_model.onnx", "decoder_with_past_model.onnx"]]
 )
