@@ -98,7 +98,11 @@ def test_demos_use_public_names_only() -> None:
         "compact",
         "readable_scripts",
     }  # the site serves these, small
-    names["singe.tools.export.page.own_page"] = {"CHAT", "TASK", "own_page"}  # the site has the pages of such bundles
+    names["singe.tools.export.page.own_page"] = {
+        "CHAT",
+        "TASK_PAGES",
+        "own_page",
+    }  # the site has the pages of such bundles
     names["singe.tools.export.page.snippet"] = {"links"}
     names["singe.tools.export.tuning"] = {"export_tuning"}
     used: set[str] = set()
