@@ -85,7 +85,8 @@ TUNED_TOKENS: Final = 64
 """Tokens in a step: a few seconds on one thread."""
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
-TASK: Final = TASK_PAGES["picture"]
+TASK: Final = "task.html"
+"""The name of a task's page where it is kept."""
 TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
     "detect": {"model": ("faces", "zoo:blazeface", "Faces")},
     "cutout": {"model": ("cutout", "zoo:selfie", "People")},
@@ -95,6 +96,7 @@ TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
         "pose": ("landmarks", "zoo:pose", "People"),
     },
     "ocr": {"model": ("ocr", "zoo:ppocr", "Text")},
+    "search": {"model": ("search", "zoo:minilm", "Sentences")},
 }
 """A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
 SHOWN: Final = {
@@ -110,6 +112,7 @@ TASK_SAMPLES: Final = {
     "cutout": ("astronaut", "photographer", "figure"),
     "hands": ("figure", "astronaut", "photographer"),
     "ocr": ("receipt", "letter"),
+    "search": (),
 }
 """A page that is a task ↦ its pictures."""
 MODEL_MISSING: Final = "tasks/missing.html"
@@ -376,8 +379,9 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
         def make(folder: Path, page: str = page, bundles: Mapping[str, tuple[str, str, str]] = bundles) -> None:
             say(f"{page}: making the bundles …")
             for name, (kind, model, _) in bundles.items():
+                task = sg.task(kind, model)
                 sg.export(
-                    sg.task(kind, model),
+                    with_sentences(task) if kind == "search" else task,
                     folder / name,
                     dtype="float16" if kind in ("landmarks", "ocr") else "float32",
                     device="cpu",
@@ -389,7 +393,12 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
             hints = links(f"./{main}/", [p.name for p in files_under(folder / main)], ["model.json"])
             choices = {f"./{name}/": told for name, (_, _, told) in bundles.items()} if others else {}
             page_of = own_page(
-                TASK, f"{hints}\n{OFFLINE}", folder=f"./{main}/", site=BACK, samples=samples, choices=choices
+                TASK_PAGES["text" if page == "search" else "picture"],
+                f"{hints}\n{OFFLINE}",
+                folder=f"./{main}/",
+                site=BACK,
+                samples=samples,
+                choices=choices,
             )
             (folder / TASK).write_bytes(page_of)
 
@@ -404,6 +413,15 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
         found |= {f"{page}/{p.relative_to(kept).as_posix()}": p for p in bundled}
         say(f"{page}: {time.perf_counter() - begun:.1f} s")
     return found
+
+
+def with_sentences(search: Any) -> Any:
+    """A search that has the sentences of search/, whose vectors are in a file, as making them takes minutes."""
+    folder = ROOT / "demos" / "search"
+    made = module(folder, "sentences").sentences()
+    facts = {"codes": "int8", "dimensions": 384, "texts": made}
+    index = {"index.json": json.dumps(facts).encode(), "index.bin": (folder / "index.bin").read_bytes()}
+    return sg.tasks.Task(search.model, search.info, {**search.files, **index})
 
 
 def sample(name: str) -> str:

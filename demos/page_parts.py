@@ -13,6 +13,7 @@ PAGES: Final = {
     "cutout/": "Cutouts",
     "hands/": "Hands",
     "ocr/": "Text",
+    "search/": "Search",
     "chat/": "Chat",
     "write/": "Write",
     "tune/": "Tune",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from small_texts import ENTITIES, TAGS, WORDS, folder_of, of_pairs, of_tokens, t
 
 import singe as sg
 from singe.errors import FormatError, InputError
+from singe.files.zoo import find, is_here
 from singe.tasks import TaskSpec, TextInput
 from singe.tasks.text_index import TextIndex, read_index
 
@@ -151,6 +153,22 @@ def test_an_index_of_many_compares_those_whose_signs_agree() -> None:
     assert near[0] == exact[0]
     assert len(set(near) & set(exact)) >= 8
     assert index.nearest(query, 3, 1000, range(5)) == index.nearest(query, 3, 0, range(5))
+
+
+def test_the_sentences_of_the_demo_have_their_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(__file__).parents[3] / "demos" / "search"
+    monkeypatch.syspath_prepend(folder)
+    texts = importlib.import_module("sentences").sentences()
+    assert len(set(texts)) == 10_000
+    facts = {"codes": "int8", "dimensions": 384, "texts": texts}
+    data = {"index.json": json.dumps(facts).encode(), "index.bin": (folder / "index.bin").read_bytes()}
+    index = read_index(data)
+    assert index is not None
+    np.testing.assert_allclose(np.linalg.norm(index.table, axis=1), 1, atol=0.01)
+    if not is_here(find("minilm")):
+        pytest.skip("MiniLM of the zoo is not in the cache")
+    for k, answer in zip((0, 17, 9_999), sg.task("embed")([texts[k] for k in (0, 17, 9_999)]), strict=True):
+        assert index.table[k] @ answer.vector > 0.999
 
 
 def test_an_index_that_was_changed_is_refused() -> None:
