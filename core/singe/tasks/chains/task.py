@@ -97,6 +97,10 @@ def _of_bundle(chain: Chain, folder: Path, device: str | Device) -> ChainTask:
 
 def _files(chain: Chain, source: str | Path) -> dict[str, Path]:
     """The files that there are: a part's by its name, others by theirs."""
+    if not _is_zoo(source) and Path(source).is_file():
+        raise InputError(
+            f"{chain.name}: {source} is one file of several; give the folder that has them: {Path(source).parent}"
+        )
     named = {name: part.files for name, part in chain.parts.items()} | {name: (name,) for name in chain.files}
     is_zoo = _is_zoo(source)
     here = {f.name for f in zoo.find(str(source)).files} if is_zoo else _in_folder(source)
