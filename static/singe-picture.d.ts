@@ -1,4 +1,4 @@
-/** Pictures become tensors, as core/singe/tasks/picture_spec.py makes them: upright, cropped, resized, normalised, laid out. */
+/** Pictures become tensors, as core/singe/tasks/picture/spec.py makes them: upright, cropped, resized, normalised, laid out. */
 
 import type { ImageFacts } from "./singe.js";
 

@@ -1,5 +1,5 @@
 /**
- * Pictures become tensors, as core/singe/tasks/picture_spec.py makes them: upright, cropped, resized, normalised, laid out.
+ * Pictures become tensors, as core/singe/tasks/picture/spec.py makes them: upright, cropped, resized, normalised, laid out.
  *
  * Contract: `pictureToTensor(source, spec)` takes a Blob, or anything that a canvas can draw (ImageBitmap, image, canvas,
  * video, ImageData), and returns the elements of one picture's tensor. It uses the largest centred rectangle with the

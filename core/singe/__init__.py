@@ -58,7 +58,7 @@ _DEFINED: _typing.Final[_typing.Mapping[str, str]] = {
     "tensors.tensor": "Tensor",
     "tools.export.bundle": "Bundle export",
     "tools.export.freestanding": "export_freestanding",
-    "tasks.picture_spec": "PictureSpec",
+    "tasks.picture.spec": "PictureSpec",
     "tasks.task": "task",
     "weights": "Weights WeightsReport load_weights read_weights",
 }  # fmt: skip

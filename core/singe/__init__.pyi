@@ -159,7 +159,7 @@ from .tensors.tensor import Tensor as Tensor
 from .tools.export.bundle import Bundle as Bundle
 from .tools.export.bundle import export as export
 from .tools.export.freestanding import export_freestanding as export_freestanding
-from .tasks.picture_spec import PictureSpec as PictureSpec
+from .tasks.picture.spec import PictureSpec as PictureSpec
 from .tasks.task import task as task
 from .weights import Weights as Weights
 from .weights import WeightsReport as WeightsReport

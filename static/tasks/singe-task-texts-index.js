@@ -1,5 +1,5 @@
 /**
- * The texts that a search looks through, and their vectors: core/singe/tasks/text_index.py.
+ * The texts that a search looks through, and their vectors: core/singe/tasks/text/index.py.
  *
  * Contract: `readIndex(info, file)` gives what travels with a task, null if nothing does; `nearest(index, query, options)` the numbers of the
  * texts that are most alike, and the cosines.

@@ -11,7 +11,7 @@
 import { SingeError } from "../program/singe-format.js";
 import { nearest } from "./singe-task-texts-index.js";
 
-/** @typedef {{ text: string, second?: string, marks?: boolean, located?: boolean }} Asking As in core/singe/tasks/media/text.py */
+/** @typedef {{ text: string, second?: string, marks?: boolean, located?: boolean }} Asking As in core/singe/tasks/text/medium.py */
 /** @typedef {{ ids: number[], second: number, question: number, start: number, first: number, count: number, inner: number }} Row */
 /** @typedef {{ source: any, questions: Asking[], rows: Row[], spans: [number, number][][], tokenizer: Tokenizer, held: TextIndex | null }} Reading */
 /** @typedef {Record<string, { data: Float32Array, width: number }>} RowOutputs Of one row; width: the numbers of a token, or of the row */

@@ -1,7 +1,7 @@
 /**
  * Tasks of texts: texts become tokens, tokens rows of a batch, and outputs of rows plain objects.
  *
- * Contract: that of a medium (singe-task-runner.js), with the windows, the batches and the answers of core/singe/tasks/media/text.py. A text
+ * Contract: that of a medium (singe-task-runner.js), with the windows, the batches and the answers of core/singe/tasks/text/medium.py. A text
  * that is longer than the model is read in windows, never cut: an answer's `windows` says how many there were.
  */
 

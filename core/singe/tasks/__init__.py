@@ -11,7 +11,7 @@ from .answers import Page as Page
 from .answers import PictureMap as PictureMap
 from .answers import TaskVector as TaskVector
 from .chains.task import ChainTask as ChainTask
-from .picture_spec import PictureInput as PictureInput
+from .picture.spec import PictureInput as PictureInput
 from .sound.answers import CleanSound as CleanSound
 from .sound.answers import Notes as Notes
 from .sound.answers import Segment as Segment
@@ -20,4 +20,4 @@ from .sound.midi import MusicNote as MusicNote
 from .sound.spec import SoundInput as SoundInput
 from .spec import TaskSpec as TaskSpec
 from .task import Task as Task
-from .text_spec import TextInput as TextInput
+from .text.spec import TextInput as TextInput

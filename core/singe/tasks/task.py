@@ -31,7 +31,7 @@ from .medium import Files, Wishes
 from .places import files_beside, model_place
 from .spec import TaskSpec
 from .speech import SPEECH
-from .text_index import checked_texts, joined, read_index
+from .text.index import checked_texts, joined, read_index
 
 if TYPE_CHECKING:
     from .speech.speak import SpeakTask

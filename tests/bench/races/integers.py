@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from singe.model.compiling import compile as compiled
 from singe.model.files import load
 from singe.program.bundle_reader import MANIFEST
-from singe.tasks.picture_spec import PictureSpec, read_picture
+from singe.tasks.picture.spec import PictureSpec, read_picture
 from singe.tools.export.bundle import export
 from singe.tools.serving.folder_server import Server
 

@@ -16,8 +16,8 @@ from singe import load
 from singe.dtypes import float32, int8, int16, uint16, uint32, uint64
 from singe.graph import Builder, Graph
 from singe.model.model import Model
-from singe.tasks import picture_spec as images
-from singe.tasks.picture_spec import PictureSpec
+from singe.tasks.picture import spec as images
+from singe.tasks.picture.spec import PictureSpec
 from singe.tools.export.bundle import export
 from singe.tools.serving.folder_server import Server
 

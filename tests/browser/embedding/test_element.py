@@ -15,7 +15,7 @@ from pages import POLICY, Page, open_page
 from singe.dtypes import dtype, float32, uint8
 from singe.graph import Builder, Graph
 from singe.model.model import Model
-from singe.tasks.picture_spec import PictureSpec
+from singe.tasks.picture.spec import PictureSpec
 from singe.tools.export.bundle import export
 
 LABELS: Final = dict(enumerate(["red", "green", "blue", "none", "some", "more"]))

@@ -1,4 +1,4 @@
-"""singe-picture.js in Chromium: its tensors equal those of core/singe/tasks/picture_spec.py; invalid pictures are refused."""
+"""singe-picture.js in Chromium: its tensors equal those of core/singe/tasks/picture/spec.py; invalid pictures are refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bundles import MODELS, ROOT, STATIC
 from sites import served
 
 from singe import load
-from singe.tasks import picture_spec as images
-from singe.tasks.picture_spec import PictureSpec
+from singe.tasks.picture import spec as images
+from singe.tasks.picture.spec import PictureSpec
 
 PHOTOS = ROOT.parent / "shared" / "photos"
 LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")

@@ -14,8 +14,8 @@ from sites import until
 
 import singe as sg
 from singe.model.model import Model
-from singe.tasks import picture_spec as images
-from singe.tasks.picture_spec import PictureSpec
+from singe.tasks.picture import spec as images
+from singe.tasks.picture.spec import PictureSpec
 from singe.tools.export.bundle import draft, export
 from singe.tools.export.page import single_page
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import singe as sg
-from singe.tasks import picture_spec as images
 from singe.tasks.labels import read_labels
+from singe.tasks.picture import spec as images
 from singe.tools.export.bundle import draft
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ import pytest
 from singe.errors import InputError
 from singe.files.pictures import MAX_PIXELS
 from singe.shapes import size
-from singe.tasks.picture_spec import PictureSpec, layout_of, picture_for, read_picture
+from singe.tasks.picture.spec import PictureSpec, layout_of, picture_for, read_picture
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 PLAIN = {"mean": (0.0,), "std": (1.0,)}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support import tiny_whisper
-from tests.support.tiny_whisper import opened
+import tiny_whisper
+from tiny_whisper import opened
 
 from singe.errors import InputError
 from singe.language import Tokenizer

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support import tiny_whisper
-from tests.support.devices import NUMPY
-from tests.support.tiny_whisper import opened
+import tiny_whisper
+from devices import NUMPY
+from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
 from singe.speech.whisper.model import SpeechModel

@@ -16,7 +16,7 @@ from singe.model.model import Model
 from singe.tasks import Findings, PictureInput, TaskSpec
 from singe.tasks.kinds import KINDS
 from singe.tasks.kinds.faces import anchors
-from singe.tasks.pictures import prepared
+from singe.tasks.picture.preparing import prepared
 
 RNG = np.random.default_rng(11)
 SIZES = ((40, 61), (61, 40), (9, 7), (333, 121))

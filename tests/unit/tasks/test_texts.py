@@ -15,7 +15,7 @@ import singe as sg
 from singe.errors import FormatError, InputError
 from singe.files.zoo import find, is_here
 from singe.tasks import TaskSpec, TextInput
-from singe.tasks.text_index import TextIndex, read_index
+from singe.tasks.text.index import TextIndex, read_index
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support import tiny_whisper
-from tests.support.command_line import run
+import tiny_whisper
+from command_line import run
 
 import singe as sg
 from singe.errors import InputError

@@ -251,7 +251,7 @@ REFUSED = {
     "an array of objects": (["run", "{}/m.onnx", "--input", "x={}/objects.npy"], "objects.npy: not an array"),
     "a file of an unknown kind": (
         ["run", "{}/m.onnx", "--input", "x={}/m.onnx"],
-        "expected an .npy file, an .npz file, a .wav file or a picture",
+        "expected an .npy file, an .npz file, a sound or a picture",
     ),
     "a picture for a matrix": (["run", "{}/m.onnx", "--input", "x={}/p.png"], "give it as an .npy file"),
     "a shape that does not fit": (

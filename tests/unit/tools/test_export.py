@@ -33,7 +33,7 @@ from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header, made
 from singe.program.program import Buffer, ProgramData
 from singe.shapes import size
-from singe.tasks.picture_spec import PictureSpec
+from singe.tasks.picture.spec import PictureSpec
 from singe.tools import cli
 from singe.tools.export.bundle import Bundle, draft, export, page_targets
 from singe.tools.export.describing import describe_bundle

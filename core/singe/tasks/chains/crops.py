@@ -13,7 +13,7 @@ import numpy as np
 from ...shapes import Dim
 from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
-from ..pictures import scalar
+from ..picture.preparing import scalar
 
 MAX_SAMPLES: Final = 4
 

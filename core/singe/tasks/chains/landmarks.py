@@ -20,8 +20,8 @@ from ...tensors.tensor import Tensor
 from ..answers import Box, Finding, Findings
 from ..kinds.base import Asked
 from ..kinds.faces import OVERLAP, decoded, recognise
-from ..picture_spec import PictureInput
-from ..pictures import framed, inside, scalar
+from ..picture.preparing import framed, inside, scalar
+from ..picture.spec import PictureInput
 from .base import Chain, ChainPart, ChainParts, Following, applied
 from .crops import cropped, samples_of
 from .subjects import detected, seen

@@ -15,7 +15,7 @@ from ...shapes import dim_max
 from ...tensors.functions.creation import arange, concatenate, full, where
 from ...tensors.tensor import Tensor
 from ..answers import Box, Line, Page
-from ..pictures import resampled, scalar
+from ..picture.preparing import resampled, scalar
 from .base import Chain, ChainPart, ChainParts, Following, applied
 from .crops import cropped, place_of, samples_of, sides_of
 from .regions import MapRegion, regions_of

@@ -18,7 +18,7 @@ from ...program.bundle_reader import bundle_at, read_manifest
 from ...runtime.device import Device
 from ..answers import Answer, Arrays
 from ..calling import AnyTask
-from ..media.pixels import pixels_of
+from ..picture.pixels import pixels_of
 from ..spec import ChainSpec
 from .base import Chain, ChainParts
 

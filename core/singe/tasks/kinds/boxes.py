@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...tensors.functions.creation import concatenate, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Box, Finding, Findings
-from ..pictures import Frame
+from ..picture.preparing import Frame
 from ..spec import TaskSpec
 
 LEAST_SCORE: Final = 0.05

@@ -11,8 +11,8 @@ from ...errors import InputError
 from ...tensors.functions.creation import where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Finding, Findings, TaskVector
-from ..media.picture import PICTURE
-from ..pictures import Frame
+from ..picture.medium import PICTURE
+from ..picture.preparing import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
 

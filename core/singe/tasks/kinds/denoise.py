@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...tensors.functions.combining import concat
-from ...tensors.functions.creation import tensor
+from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Arrays
-from ..media.sound import RATE, SOUND
 from ..sound.answers import CleanSound
 from ..sound.forms import SPECTRA, SoundFrame
+from ..sound.medium import RATE, SOUND
 from ..spec import TaskSpec
 from .base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
 

@@ -11,8 +11,8 @@ from ...errors import InputError
 from ...tensors.functions.creation import where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, TaskVector
-from ..media.text import TEXT, Asking, Reading, TextFrame, text_of
 from ..spec import TaskSpec
+from ..text.medium import TEXT, Asking, Reading, TextFrame, text_of
 from .base import Asked, Head, Shapes, TaskKind, Tensors
 
 _SENTENCE: Final = "sentence_embedding"

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...tensors.functions.creation import concatenate, tensor
 from ...tensors.tensor import Tensor
-from ..media.picture import PICTURE
-from ..pictures import Frame
+from ..picture.medium import PICTURE
+from ..picture.preparing import Frame
 from .base import Asked, Head, Shapes, TaskKind, Tensors
 from .boxes import SETTINGS, chosen, corners, findings
 

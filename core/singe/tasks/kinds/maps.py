@@ -10,8 +10,8 @@ import numpy as np
 from ...tensors.functions.creation import arange, where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Finding, Findings, PictureMap
-from ..media.picture import PICTURE
-from ..pictures import Frame
+from ..picture.medium import PICTURE
+from ..picture.preparing import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only
 

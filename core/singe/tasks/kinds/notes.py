@@ -7,9 +7,9 @@ from typing import Any
 
 from ...tensors.tensor import Tensor
 from ..answers import Arrays
-from ..media.sound import RATE, SOUND
 from ..sound.answers import Notes
 from ..sound.forms import SoundFrame
+from ..sound.medium import RATE, SOUND
 from ..sound.notes import BINS, FRAMES_A_SECOND, KEYS, notes_in
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors

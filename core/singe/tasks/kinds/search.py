@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from ...errors import InputError
 from ..answers import Arrays, Finding, Findings
-from ..media.text import TEXT, Asking, Reading
 from ..spec import TaskSpec
-from ..text_index import TextIndex, read_index
+from ..text.index import TextIndex, read_index
+from ..text.medium import TEXT, Asking, Reading
 from .base import TaskKind
 from .embed import HEADS, prompted, unit
 

@@ -10,8 +10,8 @@ import numpy as np
 from ...errors import InputError
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Finding, Findings
-from ..media.text import TEXT, Asking, Reading, TextFrame, text_of
 from ..spec import TaskSpec
+from ..text.medium import TEXT, Asking, Reading, TextFrame, text_of
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only
 
 HYPOTHESIS: Final = "This example is {}."

@@ -47,7 +47,7 @@ from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
 from ...tasks.labels import labels_of
 from ...tasks.media import MEDIA
-from ...tasks.picture_spec import LAYOUTS, PictureSpec
+from ...tasks.picture.spec import LAYOUTS, PictureSpec
 from ...tasks.spec import ChainSpec, TaskSpec
 from .page.own_page import CHAT, MODEL, TASK_PAGES, own_page
 from .page.scripts import DROP_IN, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts

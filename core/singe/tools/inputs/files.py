@@ -15,7 +15,7 @@ from ...files import sounds
 from ...files.pictures import SUFFIXES
 from ...model.arguments import TensorSpec, bind
 from ...model.model import Model
-from ...tasks import picture_spec
+from ...tasks.picture import spec as pictures
 from ...weights.files import read_weights
 from .texts import read_texts
 
@@ -77,7 +77,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     if suffix in sounds.SUFFIXES:
         return _sound(path, spec, args.rate)
     if suffix in SUFFIXES:
-        values = picture_spec.read_picture(path, _picture_spec(args, spec))
+        values = pictures.read_picture(path, _picture_spec(args, spec))
         kind = spec.dtype.numpy
         if spec.dtype.is_int:
             limits = np.iinfo(kind)
@@ -114,11 +114,11 @@ def _sound(path: str, spec: TensorSpec, rate: int | None) -> np.ndarray:
     return samples.reshape(shape)
 
 
-def _picture_spec(args: Namespace, spec: TensorSpec) -> picture_spec.PictureSpec:
+def _picture_spec(args: Namespace, spec: TensorSpec) -> pictures.PictureSpec:
     """The PictureSpec from the options and, where they say nothing, from the input's shape."""
     crop = 1.0 if args.crop is None else args.crop
     std = args.std or ((255.0,) if spec.dtype.is_float else (1.0,))
-    return picture_spec.picture_for(
+    return pictures.picture_for(
         spec.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
     )
 
@@ -137,12 +137,12 @@ def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
     return [bind(specs, (), _of_files(Namespace(**{**vars(args), "input": pairs}), specs)) for pairs in given]
 
 
-def picture_of(args: Namespace, model: Model) -> picture_spec.PictureSpec | None:
+def picture_of(args: Namespace, model: Model) -> pictures.PictureSpec | None:
     """The PictureSpec for the first input of four axes, if there are picture options or it is one of coloured pictures."""
     specs = _specs(model)
     found = next((p for p in specs if len(p.shape or ()) == 4), None)
     given = any(getattr(args, option) is not None for option in ("size", "crop", "mean", "std", "layout"))
-    if not given and (args.stub or found is None or not picture_spec.is_coloured(found.shape or ())):
+    if not given and (args.stub or found is None or not pictures.is_coloured(found.shape or ())):
         return None
     if found is None:
         raise InputError(

@@ -13,15 +13,14 @@ from ...files.sounds import Resampler, sound_of
 from ...model.arguments import TensorSpec
 from ...model.model import Model
 from ...shapes import product
-from ...tensors.functions.combining import concat
-from ...tensors.functions.creation import tensor
+from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
 from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
-from ..sound.forms import FORMS, SoundFrame
-from ..sound.remembering import remembering
-from ..sound.running import SAMPLES, STATE, SoundRun, joined
-from ..sound.spec import SoundInput
+from .forms import FORMS, SoundFrame
+from .remembering import remembering
+from .running import SAMPLES, STATE, SoundRun, joined
+from .spec import SoundInput
 
 if TYPE_CHECKING:
     from ..kinds import TaskKind

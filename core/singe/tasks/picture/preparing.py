@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..dtypes import DType
-from ..late_dataclass import dataclass
-from ..shapes import Dim, dim_max, dim_min
-from ..tensors.functions.creation import arange, concatenate, full, stack, tensor, where
-from ..tensors.tensor import Tensor
-from .picture_spec import PictureInput
+from ...dtypes import DType
+from ...late_dataclass import dataclass
+from ...shapes import Dim, dim_max, dim_min
+from ...tensors.functions.creation import arange, concatenate, full, stack, tensor, where
+from ...tensors.tensor import Tensor
+from .spec import PictureInput
 
 LUMA: Final = (0.299, 0.587, 0.114)
 """Red, green and blue in grey, by ITU-R BT.601."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ..medium import Medium
-from .picture import PICTURE
-from .sound import SOUND
-from .text import TEXT
+from .medium import Medium
+from .picture.medium import PICTURE
+from .sound.medium import SOUND
+from .text.medium import TEXT
 
 MEDIA: Final[Mapping[str, Medium]] = {medium.name: medium for medium in (PICTURE, SOUND, TEXT)}

@@ -16,9 +16,9 @@ from ...tensors.functions.creation import tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
 from ..medium import Files, Fitted, Following, Medium, Run, Wishes
-from ..picture_spec import LAYOUTS, PictureInput, layout_of
-from ..pictures import Frame, prepared
 from .pixels import pixels_of
+from .preparing import Frame, prepared
+from .spec import LAYOUTS, PictureInput, layout_of
 
 if TYPE_CHECKING:
     from ..kinds import TaskKind

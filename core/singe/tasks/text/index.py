@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import FormatError, InputError
-from ..late_dataclass import dataclass
-from .medium import Files
+from ...errors import FormatError, InputError
+from ...late_dataclass import dataclass
+from ..medium import Files
 
 VECTORS: Final = "index.bin"
 TEXTS: Final = "index.json"

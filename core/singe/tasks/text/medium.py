@@ -22,8 +22,8 @@ from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..medium import Files, Fitted, Following, Medium, Run, Wishes
-from ..text_spec import TextInput
-from .text_files import READS, TOKENIZER, told
+from .files import READS, TOKENIZER, told
+from .spec import TextInput
 
 if TYPE_CHECKING:
     from ...language.tokenizing import Tokenizer

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Final
 
-from ..errors import InputError
-from ..late_dataclass import dataclass
-from .medium import TaskInput
+from ...errors import InputError
+from ...late_dataclass import dataclass
+from ..medium import TaskInput
 
 MAX_LENGTH: Final = 1 << 15
 

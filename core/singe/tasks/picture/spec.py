@@ -12,11 +12,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from ..errors import InputError
-from ..files.pictures import MODES, read_pixels
-from ..late_dataclass import dataclass
-from ..shapes import Dim, Shape, show
-from .medium import TaskInput
+from ...errors import InputError
+from ...files.pictures import MODES, read_pixels
+from ...late_dataclass import dataclass
+from ...shapes import Dim, Shape, show
+from ..medium import TaskInput
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
 """A tensor's layout ↦ the axes of (height, width, channels) in its order, after the batch."""

@@ -1,0 +1,1 @@
+"""Texts: how they become tokens, and what a search looks through."""
