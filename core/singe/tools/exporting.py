@@ -174,7 +174,7 @@ def _text_of(path: str) -> str:
 
 def _export_task(args: Namespace, kind: str) -> None:
     _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
-    made = task_of(args, kind, DEFAULT)
+    made = task_of(args, kind, DEFAULT, args.labels)
     if not isinstance(made, (Task, ChainTask)):
         raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")
     with doing("exporting"):

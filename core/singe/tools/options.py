@@ -114,7 +114,7 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS} or {SPEECH}")
-    command.add_argument("files", metavar="FILE", nargs="+", help="pictures, sounds or texts, or addresses")
+    command.add_argument("files", metavar="FILE", nargs="+", help="pictures or sounds, or their addresses, or texts")
     command.add_argument(
         "--model",
         metavar="MODEL",
@@ -137,7 +137,22 @@ def _task(command: argparse.ArgumentParser) -> None:
     )
     _labels(command)
     _media(command)
+    _beside(command)
     _decoding(command)
+
+
+def _beside(command: argparse.ArgumentParser) -> None:
+    """What tasks of texts look at beside a text; None if not given."""
+    group = command.add_argument_group("texts")
+    add = group.add_argument
+    add("--documents", metavar="FILE", help="texts, one a line: rerank puts them in order, search looks through them")
+    add("--document", metavar="TEXT", action="append", default=[], help="such a text; may be given several times")
+    add("--label", metavar="TEXT", action="append", default=[],
+        help="of zero-shot: a label that may be right; may be given several times, or as --labels FILE")  # fmt: skip
+    add("--hypothesis", metavar="TEXT", help='what is said of a label (default: "This example is {}.")')
+    add("--several", action="store_true", default=None, help="several labels may be right, each by itself")
+    add("--prompt", metavar="NAME", help="of embed and search: which of the model's prompts stands before a text")
+    add("--dimensions", metavar="N", type=positive, help="of embed: how many numbers to keep (default: all)")
 
 
 def _decoding(command: argparse.ArgumentParser) -> None:
@@ -380,7 +395,7 @@ def _nothing(command: argparse.ArgumentParser) -> None:
 
 COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "run": ("Run a model on arrays (.npy, .npz), pictures, sounds and texts.", _run),
-    "task": ("Answer for pictures and sounds: what they show, when somebody speaks, and more, with a model.", _task),
+    "task": ("Answer for pictures, texts and sounds: what they show, say or are like, and more, with a model.", _task),
     "inspect": ("Show a model's inputs, outputs, ops and memory, without running it.", _inspect),
     "compile": ("Compile a model to a program: one file that `singe run` runs without compiling.", _compile),
     "export": (

@@ -7,29 +7,45 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
+from ..errors import InputError
 from ..files.urls import ZOO
 from ..files.zoo import MODELS
 from ..report import seconds
 from ..tasks.calling import AnyTask
 from ..tasks.chains import CHAINS
+from ..tasks.kinds import KINDS
+from ..tasks.kinds.search import SEARCH
+from ..tasks.labels import labels_of
+from ..tasks.task import Task
 from ..tasks.task import task as make_task
+from ..tasks.text.index import read_index
 from ..texts import say
 from .progress import doing
 
 PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
-SETTINGS: Final = ("threshold", "top", "language", "translate", "beams")
+SETTINGS: Final = (
+    "threshold", "top", "language", "translate", "beams", "prompt", "dimensions", "hypothesis", "several",
+)  # fmt: skip
+_TEXTS: Final = {
+    "documents": "--documents FILE, one a line, or --document TEXT",
+    "labels": "--labels FILE, one a line, or --label TEXT",
+}
+"""Texts that some kinds look at beside what they are called with ↦ how a command gives them."""
 
 
 def task(args: Namespace) -> None:
     """Answer for each of the files."""
-    made = task_of(args, args.kind, args.device or "auto")
+    beside = _beside(args)
     settings = {name: value for name in SETTINGS if (value := getattr(args, name)) is not None}
+    made = task_of(args, args.kind, args.device or "auto", None if "labels" in beside else args.labels)
     answers: list[Any] = []
     with doing("running") as running:
+        if args.kind == SEARCH.name:
+            made = _looking(made, _documents(args))
         for path in args.files:
             running(path)
-            answers.append(made(path, **settings))
+            answers.append(made(path, **beside, **settings))
     if args.json:
         say(json.dumps([answer.to_dict() for answer in answers] if len(answers) > 1 else answers[0].to_dict()))
     else:
@@ -39,6 +55,47 @@ def task(args: Namespace) -> None:
     if args.out is not None:
         for path, answer in zip(args.files, answers, strict=True):
             answer.save(_place(args, path, answer.suffix))
+
+
+def _beside(args: Namespace) -> dict[str, list[str]]:
+    """The texts that a call chooses, of which some kinds need some, and others take none. An index takes them before it is called."""
+    settings = KINDS[args.kind].settings if args.kind in KINDS else {}
+    given = {
+        "documents": [] if args.kind == SEARCH.name else _documents(args),
+        "labels": [*(filter(str.strip, labels_of(args.labels)) if "labels" in settings else ()), *args.label],
+    }
+    for name, texts in given.items():
+        if texts and name not in settings:
+            raise InputError(f"{args.kind}: got {name}, which it does not take")
+        if name in settings and not texts:
+            raise InputError(f"{args.kind}: no {name}: give {_TEXTS[name]}, as often as you like")
+    return {name: texts for name, texts in given.items() if texts}
+
+
+def _documents(args: Namespace) -> list[str]:
+    """Those of the file, then those of the command; a line of spaces is none."""
+    if args.documents is None:
+        return args.document
+    try:
+        lines = Path(args.documents).read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"--documents {args.documents}: expected a file of UTF-8 text, one document a line: {error}"
+        ) from None
+    found = [line for line in lines if line.strip()]
+    if not found:
+        raise InputError(f"--documents {args.documents}: an empty file, expected one document a line")
+    return [*found, *args.document]
+
+
+def _looking(made: AnyTask, documents: list[str]) -> AnyTask:
+    """A search that has something to look through: these texts, after those that its file has."""
+    if not isinstance(made, Task) or (not documents and read_index(made.files) is None):
+        raise InputError(
+            f"{made.kind}: there is nothing to look through: give {_TEXTS['documents']}, as often as you like, or --model with the file of "
+            "an index that was saved"
+        )
+    return made.index(documents) if documents else made
 
 
 def _place(args: Namespace, path: str, suffix: str) -> Path:
@@ -55,8 +112,8 @@ def task_of_several(model: str) -> str | None:
     return row.task if row is not None and row.task in CHAINS else None
 
 
-def task_of(args: Namespace, kind: str, device: str) -> AnyTask:
-    """The task that options name."""
+def task_of(args: Namespace, kind: str, device: str, labels: str | None) -> AnyTask:
+    """The task that options name. labels: of the model."""
     given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
     with doing("loading"):
-        return make_task(kind, args.model, labels=args.labels, head=args.head or "", device=device, **given)
+        return make_task(kind, args.model, labels=labels, head=args.head or "", device=device, **given)

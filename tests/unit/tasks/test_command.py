@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from small_texts import folder_of, of_pairs, token_vectors
 
 import singe as sg
 from singe.model.model import Model
@@ -74,6 +76,52 @@ def test_a_setting_that_the_kind_lacks_is_refused(folder: Path, capsys: pytest.C
     code, _, err = run(capsys, folder / "a.png", "--model", folder / "colours.singe", "--threshold", "0.5")
     assert code == 2
     assert "got threshold; expected some of top" in err
+
+
+@pytest.mark.slow
+def test_texts_beside_a_text_are_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    folder = folder_of(tmp_path / "files", config={"id2label": names})
+    (tmp_path / "lines.txt").write_text("the dog sat\n\n日本 dogs\n", encoding="utf-8")
+    (tmp_path / "empty.txt").write_text("\n")
+    lines, documents = tmp_path / "lines.txt", ["the dog sat", "日本 dogs", "cat"]
+    made = {
+        "rerank": sg.task("rerank", of_pairs(1), beside=folder),
+        "zero-shot": sg.task("zero-shot", of_pairs(3), beside=folder),
+        "search": sg.task("search", token_vectors(), beside=folder),
+    }
+    for kind, one in made.items():
+        one.save(tmp_path / f"{kind}.singe")
+    made["search"].index(documents[:2]).save(tmp_path / "index.singe")
+
+    def answer(kind: str, *words: object, model: str = "") -> tuple[int, Any, str]:
+        given = ("--model", tmp_path / f"{model or kind}.singe", "--device", "numpy", "--json")
+        code = cli.main(["task", kind, "the cat", *map(str, (*words, *given))])
+        told = capsys.readouterr()
+        return code, json.loads(told.out or "null"), told.err
+
+    three = ("--documents", lines, "--document", "cat")
+    assert answer("rerank", *three)[1] == made["rerank"]("the cat", documents=documents).to_dict()
+    found = made["search"].index(documents)("the cat", top=2).to_dict()
+    assert answer("search", *three, "--top", 2)[1] == found
+    assert answer("search", "--document", "cat", "--top", 2, model="index")[1] == found
+    assert len(answer("search", model="index")[1]) == 2
+    options: dict[str, Any] = {"labels": ["the dog sat", "日本 dogs", "cat"], "hypothesis": "a {}", "several": True}
+    told = answer("zero-shot", "--labels", lines, "--label", "cat", "--hypothesis", "a {}", "--several")[1]
+    assert told == made["zero-shot"]("the cat", **options).to_dict()
+    for kind, words, problem in (
+        ("rerank", (), "no documents: give --documents FILE"),
+        ("zero-shot", (), "no labels: give --labels FILE"),
+        ("search", (), "nothing to look through: give --documents FILE"),
+        ("search", ("--label", "cat"), "got labels, which it does not take"),
+        ("zero-shot", ("--label", "cat", "--document", "cat"), "got documents, which it does not take"),
+        ("rerank", ("--documents", tmp_path / "empty.txt"), "an empty file, expected one document a line"),
+        ("rerank", ("--documents", tmp_path / "none.txt"), "none.txt"),
+        ("rerank", ("--document", "cat", "--several"), "got several; expected some of documents, top"),
+    ):
+        code, _, err = answer(kind, *words)
+        assert code == 2, (kind, words)
+        assert problem in err
 
 
 def test_the_help_names_every_kind() -> None:
