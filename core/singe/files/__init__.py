@@ -5,4 +5,5 @@ from .local import inside as inside
 from .local import mapped as mapped
 from .local import reason as reason
 from .local import write as write
+from .local import write_as as write_as
 from .local import write_files as write_files

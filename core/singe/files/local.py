@@ -8,12 +8,12 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 from ..ending import at_end
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 
 _BESIDE: Final = ".singe-"
 """What the name of a folder begins with while files of the folder around it are being written."""
@@ -91,6 +91,14 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False, mode: int | 
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_as(path: str | Path, forms: Mapping[str, Callable[[], bytes]]) -> None:
+    """Write a file of the form that the end of its name says. forms: the end of a name ↦ what gives the bytes."""
+    form = forms.get(Path(path).suffix.lower())
+    if form is None:
+        raise InputError(f"{path}: expected a name that ends with {', '.join(forms)}")
+    write(Path(path), [form()])
 
 
 def write_files(folder: Path, files: Mapping[str, Any]) -> None:

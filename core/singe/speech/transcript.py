@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
+from ..files import write_as
 from ..late_dataclass import dataclass
 from ..texts import escaped
 
@@ -37,18 +38,20 @@ class Transcript:
     """text: all that is said; chunks: its parts; language: its code. suffix: of a file that `save` writes, where nobody
     says."""
 
-    suffix: ClassVar[str] = ".txt"
     text: str
     chunks: Sequence[SpokenPart]
     language: str
+
+    @property
+    def suffix(self) -> str:
+        return next(iter(_FORMS))
 
     def to_dict(self) -> dict[str, Any]:
         return {"text": self.text, "language": self.language, "chunks": [chunk.to_dict() for chunk in self.chunks]}
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file: as subtitles, .srt or .vtt, as .json, or else as plain text."""
-        write = _FORMS.get(Path(path).suffix.lower(), lambda transcript: f"{transcript.text}\n")
-        Path(path).write_text(write(self), "utf-8")
+        """Write it to a file: as plain text, .txt, as subtitles, .srt or .vtt, or as .json."""
+        write_as(path, {suffix: lambda form=form: form(self).encode() for suffix, form in _FORMS.items()})
 
     def __repr__(self) -> str:
         lines = "\n".join(f"  {chunk}" for chunk in self.chunks)
@@ -74,6 +77,7 @@ def _subtitles(transcript: Transcript, point: str) -> str:
 
 
 _FORMS: Final[Mapping[str, Callable[[Transcript], str]]] = {
+    ".txt": lambda transcript: f"{transcript.text}\n",
     ".srt": lambda transcript: _subtitles(transcript, ","),
     ".vtt": lambda transcript: f"WEBVTT\n\n{_subtitles(transcript, '.')}",
     ".json": lambda transcript: json.dumps(transcript.to_dict(), ensure_ascii=False),

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError
+from ..files import write_as
 from ..late_dataclass import dataclass
 from ..texts import escaped
 
 MANY: Final = 8
 """So many items are shown of an answer."""
 _AXES: Final = ("x", "y", "z", "visibility")
+Forms = Mapping[str, Callable[[], bytes]]
+"""What the name of a file ends with ↦ what gives its bytes."""
+_PICTURES: Final = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
+"""What the name of a picture ends with ↦ its form in Pillow."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,16 @@ def _map(values: np.ndarray) -> dict[str, Any]:
     return {"width": values.shape[1], "height": values.shape[0], "data": values.reshape(-1).tolist()}
 
 
+def _npy(values: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, values, allow_pickle=False)
+    return file.getvalue()
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a task says of one input. picture: of one, its pixels (height, width, 4), which `plot` draws on."""
 
-    suffix: ClassVar[str] = ".png"
-    """Of a file that `save` writes, where nobody says."""
     kind: str
     picture: np.ndarray | None = field(repr=False, compare=False)
 
@@ -98,9 +109,33 @@ class Answer:
             raise InputError(f"{self.kind}: there is no picture to draw on")
         return drawn(self, self.picture)
 
+    @property
+    def suffix(self) -> str:
+        """Of a file that `save` writes, where nobody says."""
+        return next(iter(self._forms()))
+
     def save(self, path: str | Path) -> None:
-        """Write what `plot` draws to a file."""
-        self.plot().save(path)
+        """Write a file of the form that the end of its name says: .png, .jpg or .webp, what `plot` draws; .json, what `to_dict` gives;
+        a sound .wav, notes .mid, lines of text .txt, a vector, a mask and a depth .npy."""
+        write_as(path, self._forms())
+
+    def _forms(self) -> Forms:
+        """The forms of its files, the usual one first."""
+        return {**({} if self.picture is None else self._drawn_forms()), **self._told_forms()}
+
+    def _drawn_forms(self) -> Forms:
+        def as_picture(form: str) -> Callable[[], bytes]:
+            def drawn() -> bytes:
+                file = io.BytesIO()
+                self.plot().save(file, form)
+                return file.getvalue()
+
+            return drawn
+
+        return {suffix: as_picture(form) for suffix, form in _PICTURES.items()}
+
+    def _told_forms(self) -> Forms:
+        return {".json": lambda: json.dumps(self.to_dict(), ensure_ascii=False).encode()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,6 +234,9 @@ class Page(Answer, Sequence[Line]):
     def text(self) -> str:
         return "\n".join(line.text for line in self.items)
 
+    def _forms(self) -> Forms:
+        return {**super()._forms(), ".txt": f"{self.text}\n".encode}
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -231,6 +269,13 @@ class PictureMap(Answer):
     def to_dict(self) -> dict[str, Any]:
         return {self.name: _map(self.values)}
 
+    def _forms(self) -> Forms:
+        clear = (".jpg", ".jpeg") if self.name == "mask" else ()  # which have no transparency
+        return {
+            **{suffix: form for suffix, form in super()._forms().items() if suffix not in clear},
+            ".npy": lambda: _npy(self.values),
+        }
+
     def __repr__(self) -> str:
         height, width = self.values.shape
         spread = f"{self.values.min():.4g} to {self.values.max():.4g}" if self.values.size else "empty"
@@ -246,6 +291,9 @@ class TaskVector(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         return {"vector": self.vector.tolist()}
+
+    def _forms(self) -> Forms:
+        return {".npy": lambda: _npy(self.vector), **self._told_forms()}
 
     def similarity(self, other: TaskVector) -> float:
         """The cosine of two vectors, from −1 to 1."""

@@ -113,18 +113,20 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 
 def _task(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS} or {SPEECH}")
+    command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS}, {SPEECH}")
     command.add_argument("files", metavar="FILE", nargs="+", help="pictures or sounds, or their addresses, or texts")
     command.add_argument(
         "--model",
         metavar="MODEL",
-        help="an ONNX model, the bundle or the record of a task, or zoo:NAME (default: that of the zoo)",
+        help="an ONNX or TensorFlow Lite model, a folder of Hugging Face, the bundle or the record of a task, or zoo:NAME (default: "
+        "that of the zoo)",
     )
     command.add_argument(
         "-o",
         "--out",
         metavar="FILE",
-        help="write the answer to a file, such as .png, .wav, .mid, .txt, .srt, .vtt or .json; of several files, into a folder",
+        help="write the answer to a file, whose end says how: .png, .jpg or .webp, drawn; .json; a sound .wav, notes .mid, what is "
+        "said or read .txt, what is said .srt or .vtt, a vector, a mask and a depth .npy; of several, into a folder",
     )
     command.add_argument("--json", action="store_true", help="print the answers as JSON")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
@@ -136,7 +138,7 @@ def _task(command: argparse.ArgumentParser) -> None:
         "--beams", metavar="N", type=positive, help="texts of speech that are followed side by side (default: 1)"
     )
     _labels(command)
-    _media(command)
+    _pictures(command)
     _beside(command)
     _decoding(command)
 
@@ -506,6 +508,17 @@ def _labels(command: argparse.ArgumentParser) -> None:
 
 def _media(command: argparse.ArgumentParser) -> None:
     """Options for pictures and sounds in the inputs; None if not given."""
+    _pictures(command)
+    command.add_argument(
+        "--rate",
+        metavar="16000",
+        type=positive,
+        help="the samples a second that the model takes (default: the file's)",
+    )
+
+
+def _pictures(command: argparse.ArgumentParser) -> None:
+    """Options for pictures in the inputs; None if not given."""
     pictures = command.add_argument_group("pictures")
     pictures.add_argument(
         "--size",
@@ -533,10 +546,4 @@ def _media(command: argparse.ArgumentParser) -> None:
     )
     pictures.add_argument(
         "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: from the model's input)"
-    )
-    command.add_argument(
-        "--rate",
-        metavar="16000",
-        type=positive,
-        help="the samples a second that the model takes (default: the file's)",
     )

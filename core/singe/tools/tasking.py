@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from ..tasks.labels import labels_of
 from ..tasks.task import Task
 from ..tasks.task import task as make_task
 from ..tasks.text.index import read_index
+from ..tasks.text.medium import TEXT
 from ..texts import say
 from .progress import doing
 
@@ -27,6 +29,7 @@ PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 SETTINGS: Final = (
     "threshold", "top", "language", "translate", "beams", "prompt", "dimensions", "hypothesis", "several",
 )  # fmt: skip
+SPEAK: Final = "speak"
 _TEXTS: Final = {
     "documents": "--documents FILE, one a line, or --document TEXT",
     "labels": "--labels FILE, one a line, or --label TEXT",
@@ -51,10 +54,11 @@ def task(args: Namespace) -> None:
     else:
         for path, answer in zip(args.files, answers, strict=True):
             say(f"{path}: {answer!r}")
-        say(f"{len(answers)} in {seconds(running.seconds)} on {made.device.name}")
+        hint = "" if args.out is not None else f"; -o FILE{answers[0].suffix} writes it"
+        say(f"{len(answers)} in {seconds(running.seconds)} on {made.device.name}{hint}")
     if args.out is not None:
-        for path, answer in zip(args.files, answers, strict=True):
-            answer.save(_place(args, path, answer.suffix))
+        for place, answer in zip(_places(args, answers), answers, strict=True):
+            answer.save(place)
 
 
 def _beside(args: Namespace) -> dict[str, list[str]]:
@@ -98,12 +102,17 @@ def _looking(made: AnyTask, documents: list[str]) -> AnyTask:
     return made.index(documents) if documents else made
 
 
-def _place(args: Namespace, path: str, suffix: str) -> Path:
-    """The file that an answer is written to: with several, one of the same name in the folder."""
-    if len(args.files) == 1:
-        return Path(args.out)
+def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:
+    """The files that answers are written to: of several, those of a folder, with the names of the sources; of texts, and where names are
+    alike, with their numbers."""
+    if len(answers) == 1:
+        return [Path(args.out)]
+    texts = args.kind == SPEAK or (args.kind in KINDS and KINDS[args.kind].medium is TEXT)
+    names = [str(k) if texts else Path(path).stem for k, path in enumerate(args.files, 1)]
+    if len(set(names)) < len(names):
+        names = [f"{k}-{name}" for k, name in enumerate(names, 1)]
     Path(args.out).mkdir(parents=True, exist_ok=True)
-    return Path(args.out) / f"{Path(path).stem}{suffix}"
+    return [Path(args.out) / f"{name}{answer.suffix}" for name, answer in zip(names, answers, strict=True)]
 
 
 def task_of_several(model: str) -> str | None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_texts import folder_of, of_pairs, token_vectors
 
 import singe as sg
+from singe.errors import InputError
 from singe.model.model import Model
+from singe.speech.transcript import Transcript
+from singe.tasks.answers import Box, Findings, Line, Page, PictureMap, TaskVector
 from singe.tasks.kinds import KINDS
-from singe.tools import cli, options
+from singe.tasks.sound.answers import CleanSound, Notes, Voices
+from singe.tasks.speech.speak import SpokenSound
+from singe.tools import cli, options, tasking
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 
@@ -65,6 +72,58 @@ def test_answers_are_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run(capsys, folder / "a.png", folder / "b.png", *given, "-o", folder / "drawn")[0] == 0
     assert sorted(path.name for path in (folder / "drawn").iterdir()) == ["a.png", "b.png"]
     assert (folder / "one.png").is_file()
+    assert run(capsys, folder / "a.png", folder / "a.png", *given, "-o", folder / "same")[0] == 0
+    assert sorted(path.name for path in (folder / "same").iterdir()) == ["1-a.png", "2-a.png"]
+
+
+def test_the_end_of_a_name_says_the_form_of_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (folder / "a.png", "--model", folder / "colours.singe")
+    assert "; -o FILE.png writes it\n" in run(capsys, *given)[1]
+    assert run(capsys, *given, "-o", folder / "a.json")[0] == 0
+    assert json.loads((folder / "a.json").read_text())[0]["label"] == "red"
+    code, _, told = run(capsys, *given, "-o", folder / "a.wav")
+    assert code == 2
+    assert "a.wav: expected a name that ends with .png, .jpg, .jpeg, .webp, .json" in told
+    assert not (folder / "a.wav").exists()
+
+
+def test_each_answer_has_the_forms_that_fit() -> None:
+    picture = np.zeros((2, 3, 4), np.uint8)
+    drawn = [".png", ".jpg", ".jpeg", ".webp"]
+    line = Line("so", 1.0, Box(0, 0, 2, 1), np.zeros((4, 2)))
+    for answer, suffixes in (
+        (Findings("detect", picture), [*drawn, ".json"]),
+        (Findings("classify-text", None), [".json"]),
+        (Page("ocr", picture, [line]), [*drawn, ".json", ".txt"]),
+        (PictureMap("cutout", picture, "mask", picture[..., 0]), [".png", ".webp", ".json", ".npy"]),
+        (PictureMap("depth", picture, "depth", picture[..., 0]), [*drawn, ".json", ".npy"]),
+        (TaskVector("embed-image", picture, np.zeros(3)), [".npy", ".json"]),
+        (Voices("voices", None), [*drawn, ".json"]),
+        (CleanSound("denoise", None), [".wav", *drawn, ".json"]),
+        (Notes("notes", None), [".mid", *drawn, ".json"]),
+        (SpokenSound("speak", None), [".wav", ".json"]),
+        (Transcript("so", (), "en"), [".txt", ".srt", ".vtt", ".json"]),
+    ):
+        assert answer.suffix == suffixes[0]
+        with pytest.raises(InputError, match=f"ends with {', '.join(suffixes)}$".replace(".", r"\.")):
+            answer.save("answer.exe")
+
+
+def test_vectors_maps_and_lines_are_written(tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    picture = np.zeros((2, 3, 4), np.uint8)
+    PictureMap("depth", picture, "depth", values).save(tmp_path / "d.npy")
+    TaskVector("embed", None, values[0]).save(tmp_path / "v.npy")
+    Page("ocr", picture, [Line("ä", 1.0, Box(0, 0, 2, 1), np.zeros((4, 2)))] * 2).save(tmp_path / "p.txt")
+    assert np.array_equal(np.load(tmp_path / "d.npy"), values)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), values[0])
+    assert (tmp_path / "p.txt").read_text("utf-8") == "ä\nä\n"
+
+
+def test_answers_of_texts_are_named_by_their_numbers(tmp_path: Path) -> None:
+    args = Namespace(kind="embed", files=["so: a/b. c", "so"], out=str(tmp_path))
+    answers = [TaskVector("embed", None, np.zeros(3))] * 2
+    assert [path.name for path in tasking._places(args, answers)] == ["1.npy", "2.npy"]
 
 
 def test_a_model_must_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def default_for(task: str) -> str:
     """`zoo:NAME` of the model that a kind of task has by itself."""
     if task not in DEFAULTS:
         raise InputError(
-            f"{task}: which model? The zoo has one of its own for {' and '.join(DEFAULTS)} alone; give a file, or one that `singe zoo` lists"
+            f"{task}: which model? The zoo has one of its own for {', '.join(DEFAULTS)}; give a file, or one that `singe zoo` lists"
         )
     return f"{ZOO}{DEFAULTS[task]}"
 

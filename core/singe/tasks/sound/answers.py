@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from ...files import write
 from ...files.sounds import Sound, wav_bytes
 from ...late_dataclass import dataclass
-from ..answers import MANY, Answer
+from ..answers import MANY, Answer, Forms
 from .midi import MusicNote, midi_bytes
-
-PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True)
@@ -68,6 +63,9 @@ class Voices(Answer, Sequence[Segment]):
 
         return voices_drawn(self)
 
+    def _forms(self) -> Forms:
+        return {**self._drawn_forms(), **self._told_forms()}
+
     def __repr__(self) -> str:
         more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
         lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
@@ -78,8 +76,6 @@ class Voices(Answer, Sequence[Segment]):
 @dataclass(frozen=True, repr=False)
 class CleanSound(Answer):
     """A sound without noise. audio: its samples, float32; sample_rate: of the model. before: the sound as it was given, at this rate."""
-
-    suffix: ClassVar[str] = ".wav"
 
     audio: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
     sample_rate: int = 16000
@@ -94,12 +90,9 @@ class CleanSound(Answer):
 
         return clean_drawn(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write a .wav file, or the picture that `plot` draws."""
-        if _is_picture(path, self.suffix):
-            self.plot().save(path)
-        else:
-            write(Path(path), [wav_bytes(self.audio, self.sample_rate)])
+    def _forms(self) -> Forms:
+        wave: Forms = {".wav": lambda: wav_bytes(self.audio, self.sample_rate)}
+        return {**wave, **self._drawn_forms(), **self._told_forms()}
 
     def __repr__(self) -> str:
         return f"<{self.kind}: {len(self.audio) / self.sample_rate:.2f} s at {self.sample_rate} Hz>"
@@ -108,8 +101,6 @@ class CleanSound(Answer):
 @dataclass(frozen=True, repr=False)
 class Notes(Answer, Sequence[MusicNote]):
     """The notes of a sound, the first first."""
-
-    suffix: ClassVar[str] = ".mid"
 
     items: Sequence[MusicNote] = ()
     sound: Sound | None = field(default=None, compare=False)
@@ -132,23 +123,10 @@ class Notes(Answer, Sequence[MusicNote]):
 
         return notes_drawn(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write a MIDI file, .mid, or the picture that `plot` draws."""
-        if _is_picture(path, self.suffix):
-            self.plot().save(path)
-        else:
-            write(Path(path), [midi_bytes(self.items)])
+    def _forms(self) -> Forms:
+        return {".mid": lambda: midi_bytes(self.items), **self._drawn_forms(), **self._told_forms()}
 
     def __repr__(self) -> str:
         more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
         lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
         return f"<{self.kind}: {len(self.items)} notes>" + (f"\n{lines}" if lines else "")
-
-
-def _is_picture(path: str | Path, suffix: str) -> bool:
-    found = Path(path).suffix.lower()
-    if found in PICTURES:
-        return True
-    if found != suffix:
-        raise InputError(f"{path}: expected a name that ends with {suffix}, or with {', '.join(PICTURES)}")
-    return False

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
-from ...files import write, zoo
+from ...files import zoo
 from ...files.sounds import wav_bytes
 from ...files.urls import ZOO
 from ...late_dataclass import dataclass
@@ -19,7 +19,7 @@ from ...model.files import load
 from ...runtime.device import Device
 from ...speech.english import English, read_dictionary
 from ...speech.piper import PiperVoice, Speaking, VoiceDescription, read_voice, sentences
-from ..answers import Answer
+from ..answers import Answer, Forms
 from ..calling import AnyTask
 
 WORDS: Final = "cmudict.dict"
@@ -32,7 +32,6 @@ _SETTINGS: Final[Mapping[str, Any]] = {f.name: f.default for f in fields(Speakin
 class SpokenSound(Answer):
     """audio: samples from −1 to 1; sample_rate: how many a second; text: what they say."""
 
-    suffix: ClassVar[str] = ".wav"
     audio: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
     sample_rate: int = 0
     text: str = ""
@@ -40,9 +39,8 @@ class SpokenSound(Answer):
     def to_dict(self) -> dict[str, Any]:
         return {"audio": self.audio.tolist(), "sample_rate": self.sample_rate, "text": self.text}
 
-    def save(self, path: str | Path) -> None:
-        """Write it to a .wav file."""
-        write(Path(path), [wav_bytes(self.audio, self.sample_rate)])
+    def _forms(self) -> Forms:
+        return {".wav": lambda: wav_bytes(self.audio, self.sample_rate), **self._told_forms()}
 
     def __repr__(self) -> str:
         return f"<speak: {len(self.audio) / max(1, self.sample_rate):.2f} s at {self.sample_rate} samples a second>"
