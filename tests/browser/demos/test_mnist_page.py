@@ -14,7 +14,7 @@ from desk import LOOKS, Desk, desk
 from digits import HANDS, Stroke
 from sites import served, served_plainly, until
 
-LIMIT: Final = 48_000
+LIMIT: Final = 48_500
 """The most bytes, compressed, that the page may fetch besides weights."""
 
 
