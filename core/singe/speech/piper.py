@@ -154,8 +154,9 @@ class PiperVoice:
             "input_lengths": np.array([len(ids)], np.int64),
             "scales": np.array([d.noise, d.length / how.speed, d.breadth], np.float32),
         }
+        speaker = self._speaker(how.speaker)
         if self._speakers:
-            given["sid"] = np.array([self._speaker(how.speaker)], np.int64)
+            given["sid"] = np.array([speaker], np.int64)
         return np.asarray(self._session(given), np.float32).reshape(-1)
 
     def _speaker(self, speaker: str | int) -> int:

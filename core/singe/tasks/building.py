@@ -77,6 +77,10 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
         if options is not None:
             return head, options
     told = ", ".join(f"{name} {show(shape)}" for name, shape in shapes.items())
+    if wishes.labels and any(head.recognise(shapes, Asked(fitted.size, None)) is not None for head in heads):
+        raise InputError(
+            f"{kind.name}: {len(wishes.labels)} labels do not fit the outputs {told}: give as many as there are classes, or none"
+        )
     known = "; ".join(f"{head.name}: {head.about}" for head in heads)
     labels = f", with {len(wishes.labels)} labels" if wishes.labels else ""
     raise InputError(f"{kind.name}: the outputs {told}{labels} are none of those that are known ({known})")

@@ -197,12 +197,22 @@ def task(
     medium.refuse(preparation)
     for name in preparation.keys() & {"mean", "std"}:
         value = preparation[name]
-        preparation[name] = tuple(map(float, value)) if isinstance(value, Sequence) else (float(value),)
+        preparation[name] = _numbers(name, value)
     wishes = Wishes(
         labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, preparation, files
     )
     graph, info, carried = build(model, kind, wishes)
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A mean or a deviation: one number, or one a channel."""
+    try:
+        return tuple(float(x) for x in np.atleast_1d(np.asarray(value, np.float64)))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"pictures: {name} {value!r:.60}: expected a number, or one a channel, such as (127, 120, 110)"
+        ) from None
 
 
 def _of_several(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> AnyTask:

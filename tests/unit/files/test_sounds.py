@@ -97,6 +97,7 @@ WRONG: Final[dict[str, tuple[Any, int | None, str]]] = {
     "nothing of the kind": (object(), 16000, "got a object, expected a path"),
     "a dict of something else": ({"data": 3}, None, "got a dict with 'data'; expected 'array'"),
     "samples that are no numbers": (np.array([np.nan]), 16000, "samples that are not finite"),
+    "integers as floats": (np.full(3, 20000.0), 16000, "or above 100; expected numbers around −1 to 1; give int16"),
     "a text": (b"no sound at all", None, "neither a .wav nor a .flac file"),
     "no file": ("nothing.wav", None, "nothing.wav"),
 }

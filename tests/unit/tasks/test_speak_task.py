@@ -66,6 +66,8 @@ def test_a_text_sounds_the_same_again_and_is_said_sentence_by_sentence(tmp_path:
     assert not np.array_equal(answer.audio, speak("ab, c. de!", seed=None).audio)
     answer.save(tmp_path / "said.wav")
     np.testing.assert_allclose(sound_of(tmp_path / "said.wav").samples, answer.audio, atol=1e-3)
+    with pytest.raises(InputError, match="speaker 3, expected one of 0"):
+        speak("ab", speaker=3)
     speak.close()
     with pytest.raises(InputError, match="closed"):
         speak("ab")

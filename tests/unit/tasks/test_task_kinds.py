@@ -167,6 +167,8 @@ def test_a_record_holds_the_task(tmp_path: Path) -> None:
         sg.task("detect", tmp_path / "colours.singe")
     with pytest.raises(InputError, match="takes no labels"):
         sg.task("classify", tmp_path / "colours.singe", labels="coco")
+    with pytest.raises(InputError, match="mean 'grey': expected a number, or one a channel"):
+        sg.task("classify", whole(lambda x: x.mean((2, 3))), mean="grey")
 
 
 def test_lists_streams_and_sources_give_the_same_answers() -> None:

@@ -198,7 +198,10 @@ REFUSED = {
     "an archive that is none": (["--input", "{}/bad.npz"], "bad.npz"),
     "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: "),
     "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 7; expected integers of 8, 16, 24"),
-    "a sound of no number": (["--input", "{}/nan.wav"], "samples that are not finite, or above 1e+06"),
+    "a sound of no number": (
+        ["--input", "{}/nan.wav"],
+        "samples that are not finite, or above 100; expected numbers around −1 to 1",
+    ),
     "a sound of one sample a second": (["--input", "{}/slow.wav", "--rate", "16000"], "1 channels of 16 bits at 1 Hz"),
     "a sound for integers": (["--input", "{}/s.wav"], "takes no samples; expected floats"),
     "a rate of none": (["--input", "{}/s.wav", "--rate", "0"], "expected a number above 0"),

@@ -16,8 +16,8 @@ MAX_FRAMES: Final = 1 << 28
 claim more are refused before memory is taken."""
 RATES: Final = range(1_000, 1_000_001)
 """The rates that sounds may have: others are damage, and would ask for any amount of memory."""
-LOUDEST: Final = 1e6
-"""Samples of floats may exceed 1 somewhat; damaged ones do so by orders of magnitude."""
+LOUDEST: Final = 100.0
+"""Samples of floats may exceed 1 somewhat; damaged ones, and integers that became floats, do so by orders of magnitude."""
 PART: Final = 1 << 20
 """So many frames are converted at a time."""
 
@@ -51,7 +51,7 @@ def mixed(frames: np.ndarray, numbers: Callable[[np.ndarray], np.ndarray], name:
         values = numbers(frames[first : first + PART])
         if not (np.abs(values) <= LOUDEST).all():
             raise InputError(
-                f"{name}: samples that are not finite, or above {LOUDEST:g}; expected numbers around −1 to 1"
+                f"{name}: samples that are not finite, or above {LOUDEST:g}; expected numbers around −1 to 1; give int16 as it is"
             )
         found[first : first + PART] = values.mean(1, dtype=np.float64)
     return found

@@ -30,7 +30,12 @@ def zoo_file(path: str) -> tuple[ZooModel, ZooFile]:
     found = next((f for f in model.files if f.name == file), None)
     if found is None:
         whole = ", ".join(f"{ZOO}{name}/{f.name}" for f in model.files)
-        raise InputError(f"{path}: {f'no such file in {name}' if file else f'{name} has several files'}; give {whole}")
+        if file:
+            raise InputError(f"{path}: no such file in {name}; give {whole}")
+        raise InputError(
+            f"{path}: {name} has several files, which sg.task({model.task!r}, {path!r}) opens together, and --task {model.task} in a command; "
+            f"or give one of {whole}"
+        )
     return model, found
 
 
