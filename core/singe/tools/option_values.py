@@ -79,6 +79,10 @@ def count(text: str) -> int:
     return _read(int, text, text, "a number")
 
 
+def name_or_number(text: str) -> str | int:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
 def positive(text: str) -> int:
     value = _read(int, text, text, "a number above 0")
     if value < 1:

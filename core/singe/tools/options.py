@@ -11,7 +11,7 @@ from ..hints import suggest
 from ..runtime.devices import CHOSEN
 from ..runtime.registry import ELSEWHERE, backend_names
 from .completion import SHELLS
-from .option_values import fixed, names, numbers, pair, positive, shape, sides, state, tolerance
+from .option_values import fixed, name_or_number, names, numbers, pair, positive, shape, sides, state, tolerance
 from .serving.options import add_host, add_serve
 
 LAYOUTS: Final = ("nchw", "nhwc")
@@ -132,15 +132,22 @@ def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     command.add_argument("--threshold", metavar="0.5", type=tolerance, help="the least score of what is found")
     command.add_argument("--top", metavar="K", type=positive, help="the most that is found")
-    command.add_argument("--language", metavar="CODE", help="of speech, such as de (default: found)")
-    command.add_argument("--translate", action="store_true", default=None, help="write what is said in English")
-    command.add_argument(
-        "--beams", metavar="N", type=positive, help="texts of speech that are followed side by side (default: 1)"
-    )
     _labels(command)
     _pictures(command)
     _beside(command)
+    _speech(command)
     _decoding(command)
+
+
+def _speech(command: argparse.ArgumentParser) -> None:
+    """Settings of transcribe and speak; None if not given."""
+    add = command.add_argument_group("speech").add_argument
+    add("--language", metavar="CODE", help="what is spoken, such as de (default: found)")
+    add("--translate", action="store_true", default=None, help="write what is said in English")
+    add("--beams", metavar="N", type=positive, help="texts that are followed side by side (default: 1)")
+    add("--words", action="store_true", default=None, help="with --json or -o FILE.json: when each word is said")
+    add("--speed", metavar="X", type=tolerance, help="of speak: 2 is twice as fast (default: 1)")
+    add("--speaker", metavar="NAME", type=name_or_number, help="of speak: a name or a number, of a voice of several")
 
 
 def _beside(command: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
 SETTINGS: Final = (
     "threshold", "top", "language", "translate", "beams", "prompt", "dimensions", "hypothesis", "several",
+    "words", "speed", "speaker",
 )  # fmt: skip
 SPEAK: Final = "speak"
 _TEXTS: Final = {

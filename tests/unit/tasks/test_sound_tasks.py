@@ -14,6 +14,7 @@ from sound_scores import COUNT, MAKERS, key_scores, voice_scores
 import singe as sg
 from singe.errors import FormatError, InputError
 from singe.files.sounds import Sound, sound_of, wav_bytes
+from singe.tasks.sound.drawing import TIMES
 from singe.tasks.sound.midi import MusicNote, midi_bytes
 from singe.tasks.sound.notes import notes_in
 from singe.tasks.sound.voices import VoiceFollower, VoiceRules, voices_in
@@ -172,3 +173,7 @@ def test_answers_are_drawn(tmp_path: Path) -> None:
         answer = sg.task(kind, of(kind), device="numpy")(Sound(talk(2), RATE))
         answer.save(tmp_path / f"{kind}.png")
         assert answer.plot().size[0] == 1200
+        below = np.asarray(answer.plot().convert("L"))[-TIMES:]  # two seconds, told each fifth of one
+        marks = np.flatnonzero((below < 200).all(0))
+        np.testing.assert_allclose(marks, np.arange(1, len(marks) + 1) * 120, atol=1)
+        assert len(marks) >= 9

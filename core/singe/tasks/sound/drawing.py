@@ -1,4 +1,4 @@
-"""Draws what was heard, as pictures of Pillow: time goes from left to right."""
+"""Draws what was heard, as pictures of Pillow: time goes from left to right, and is told below."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ WIDTH: Final = 1200
 WAVE: Final = 200
 CURVE: Final = 60
 KEY: Final = 6
+TIMES: Final = 16
 """Pixels."""
+STEPS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Seconds from one time that is told to the next, of which the first is taken with which there are MARKS at most."""
+MARKS: Final = 15
 SPECTRUM: Final = 257
 DECIBELS: Final = 80
 """What is quieter by so much than the loudest is black."""
@@ -31,6 +35,18 @@ def _columns(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     edges = np.linspace(0, len(values), WIDTH + 1).astype(int)
     starts = np.minimum(edges[:-1], max(0, len(values) - 1))
     return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+
+
+def _over_time(pixels: np.ndarray, seconds: float) -> tuple[Any, Any]:
+    """The picture with the times below, and its pen."""
+    picture = canvas_of(np.concatenate([pixels, np.full((TIMES, WIDTH, 3), _PAPER, np.uint8)]))
+    pen, top = pen_on(picture), len(pixels)
+    step = next((step for step in STEPS if seconds / step <= MARKS), STEPS[-1])
+    for k in range(1, int(seconds / step) + 1):
+        x = k * step / seconds * WIDTH
+        pen.line([(x, top), (x, top + TIMES)], fill=_QUIET)
+        pen.text((x + 3, top + 2), f"{k * step:g} s" if step < 60 else f"{k * step / 60:g} min", fill=_INK)
+    return picture, pen
 
 
 def voices_drawn(answer: Voices) -> Any:
@@ -51,16 +67,16 @@ def voices_drawn(answer: Voices) -> Any:
     for x in range(WIDTH):
         top, bottom = round(middle - most[x] * (middle - 4)), round(middle - least[x] * (middle - 4)) + 1
         pixels[top:bottom, x] = _VOICE if spoken[x] else _QUIET
-    picture = canvas_of(pixels)
+    picture, pen = _over_time(pixels, sound.seconds)
     scores = answer.scores[(np.arange(WIDTH) * len(answer.scores) // WIDTH)]
     line = [(float(x), WAVE + CURVE - 2 - float(score) * (CURVE - 6)) for x, score in enumerate(scores)]
-    pen_on(picture).line(line, fill=_INK, width=1)
+    pen.line(line, fill=_INK, width=1)
     return picture
 
 
 def notes_drawn(answer: Notes) -> Any:
     """A piano roll: a line for each key, darker the louder a note is."""
-    pitches = [note.pitch for note in answer] or [60]
+    pitches = [note.pitch for note in answer] or [54, 66]
     low, high = min(pitches) - 2, max(pitches) + 2
     seconds = max([note.end for note in answer] + [0.0 if answer.sound is None else answer.sound.seconds, 1e-3])
     pixels = np.full(((high - low + 1) * KEY, WIDTH, 3), _PAPER, np.uint8)
@@ -72,8 +88,7 @@ def notes_drawn(answer: Notes) -> Any:
         top = (high - note.pitch) * KEY
         colour = np.array(_VOICE) * note.score + np.array(_SHADE) * (1 - note.score)
         pixels[top : top + KEY - 1, left : max(left + 2, right - 1)] = np.round(colour)
-    picture = canvas_of(pixels)
-    pen = pen_on(picture)
+    picture, pen = _over_time(pixels, seconds)
     for pitch in range(low, high + 1):
         if pitch % 12 == 0:
             pen.text((2, (high - pitch) * KEY - 3), name_of_pitch(pitch), fill=_INK)
@@ -91,7 +106,10 @@ def clean_drawn(answer: CleanSound) -> Any:
     loudest = max(x.max() for x in spectra)
     gap = np.full((8, WIDTH, 3), _PAPER, np.uint8)
     upper, lower = (_heat(1 + (x - loudest) / DECIBELS) for x in spectra)
-    return canvas_of(np.concatenate([upper, gap, lower]))
+    picture, pen = _over_time(np.concatenate([upper, gap, lower]), len(answer.audio) / answer.sample_rate)
+    for top, name in ((0, "before"), (len(upper) + len(gap), "after")):
+        pen.text((4, top + 2), name, fill=_PAPER)
+    return picture
 
 
 def _spectrum(samples: np.ndarray) -> np.ndarray:
