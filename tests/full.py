@@ -139,6 +139,8 @@ def none(because: str) -> Rule:
 MOVED: Final[Mapping[str, Rule]] = {
     # architectures × devices
     "conformance/language/test_decoders.py::test_logits_are_those_of_transformers": plain(covering(1)),
+    "conformance/language/test_encoders.py::test_vectors_are_those_of_transformers": plain(covering(1)),
+    "conformance/language/test_encoders.py::test_heads_are_those_of_transformers": only(name="mpnet"),
     "conformance/language/test_lora.py::test_gradients_are_those_of_pytorch": covering(1),
     "conformance/language/test_lora.py::test_gradients_go_through_packed_weights": covering(1),
     "conformance/language/test_quantised_folders.py::test_logits_are_those_of_the_floats": plain(covering(1)),

@@ -17,7 +17,9 @@ from .answers import Answer, Arrays
 
 if TYPE_CHECKING:
     from ..graph import Graph
+    from ..runtime.device import Device
     from .kinds import TaskKind
+    from .places import Place
     from .spec import TaskSpec
 
 OTHER: Final = "picture"
@@ -84,7 +86,8 @@ Begin = Callable[[Run, Mapping[str, Any]], Following]
 class Medium:
     """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, for such facts.
     fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
-    something of it, and told: what they say, where the caller does not. stream: where what comes is parts of one source, answers as they
+    something of it, and told: what they say, where the caller does not. network: makes a
+    Model of weights that stand without one, by its architecture. stream: where what comes is parts of one source, answers as they
     come. in_pages: whether singe-task-runner.js has it."""
 
     name: str
@@ -95,6 +98,7 @@ class Medium:
     open: Callable[[TaskKind, TaskSpec, Files], Begin]
     reads: Sequence[str] = ()
     told: Callable[[TaskKind, Wishes], Wishes] = lambda kind, wishes: wishes
+    network: Callable[[TaskKind, Place, str | Device], Model] | None = None
     stream: (
         Callable[[TaskKind, TaskSpec, Run, Mapping[str, Any]], Callable[[Iterable[Any]], Iterator[Answer]]] | None
     ) = None

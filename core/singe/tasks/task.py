@@ -19,6 +19,7 @@ from ..program.container import RECORD, format_of
 from ..runtime.device import Device
 from ..texts import escaped
 from ..weights.records import model_record, read_task
+from ..weights.safetensors import SAFETENSORS
 from .answers import Answer, Arrays
 from .building import build, kind_named
 from .calling import AnyTask
@@ -154,7 +155,7 @@ def task(
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
     "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak") with a model.
 
-    model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
+    model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
     fetched, if it has one (`singe zoo` lists them). labels: "coco", a file, or a list. size: height and
     width, where the model leaves them open.
@@ -193,7 +194,10 @@ def task(
         if facts is not None:
             return _ready(kind, place.model, TaskSpec.from_dict(facts, str(model)), own_files, given, device)
         files = {**place.files, **files}
-        model = load(place.model, device, name=place.name)
+        network = medium.network if place.model.suffix == SAFETENSORS else None
+        model = (
+            load(place.model, device, name=place.name) if network is None else network(kind_named(kind), place, device)
+        )
     medium.refuse(preparation)
     for name in preparation.keys() & {"mean", "std"}:
         value = preparation[name]

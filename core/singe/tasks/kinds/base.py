@@ -51,7 +51,8 @@ class TaskKind:
     """A row of KINDS. medium: what it is given; answer: of the Graph's outputs, and of what the medium read; size: how much a model takes at
     once that leaves it open: the sides of a picture, the tokens of a text; preparation: fields of the medium's TaskInput; labels: the set of
     labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
-    live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it."""
+    live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it; network:
+    of a model that is made by its architecture, the head."""
 
     name: str
     about: str
@@ -65,6 +66,7 @@ class TaskKind:
     asks: Callable[[Any, TaskSpec, Mapping[str, Any]], Any] = lambda source, spec, settings: source
     live: Callable[[TaskSpec, Mapping[str, Any]], Live] | None = None
     holds: Callable[[Files], Any] = lambda files: None
+    network: str = ""
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

@@ -104,5 +104,5 @@ HEADS: Final = (
 )
 EMBED: Final = TaskKind(
     "embed", "a text as a vector, to compare with others", TEXT, HEADS, vector, 512, settings={"prompt": "", "dimensions": 0},
-    asks=prompted,
+    asks=prompted, network="vectors",
 )  # fmt: skip

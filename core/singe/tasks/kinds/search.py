@@ -41,5 +41,5 @@ def _hits(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str
 
 SEARCH: Final = TaskKind(
     "search", "the texts of an index that say what a query says", TEXT, HEADS, _hits, 512,
-    settings={"top": 5, "prompt": "", "reach": REACH, "among": None}, asks=_query, holds=read_index,
+    settings={"top": 5, "prompt": "", "reach": REACH, "among": None}, asks=_query, holds=read_index, network="vectors",
 )  # fmt: skip

@@ -132,15 +132,16 @@ CLASSIFY_TEXT: Final = TaskKind(
     "classify-text", "the classes of a text", TEXT,
     (Head("one", "scores of classes, of which one is right, (texts, classes)", _is_row, _classes(lambda row: row.softmax(1))),
      Head("several", "scores of classes, of which several may be right", _is_row, _classes(lambda row: row.sigmoid()))),
-    _of_text, 512, labels="config.json", settings={"top": 5}, asks=_said,
+    _of_text, 512, labels="config.json", settings={"top": 5}, asks=_said, network="text",
 )  # fmt: skip
 ZERO_SHOT: Final = TaskKind(
     "zero-shot", "which labels of the caller's own a text has", TEXT,
     (Head("entailment", "scores of entailment and its contrary, (pairs of texts, 2 or 3), with labels that say so", _judges, _judged),),
     _follow, 512, labels="config.json", settings={"labels": (), "hypothesis": HYPOTHESIS, "several": False}, asks=_statements,
+    network="text",
 )  # fmt: skip
 RERANK: Final = TaskKind(
     "rerank", "how well texts answer a question, the best first", TEXT,
     (Head("score", "one score, or two classes, of each pair of texts", _is_score, _score),),
-    _answers, 512, settings={"documents": (), "top": 0}, asks=_pairs,
+    _answers, 512, settings={"documents": (), "top": 0}, asks=_pairs, network="text",
 )  # fmt: skip

@@ -139,10 +139,10 @@ def _filled(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[s
 TAG: Final = TaskKind(
     "tag", "names of people, places and more in a text", TEXT,
     (Head("tokens", "scores of classes for each token, (texts, tokens, classes)", _are_rows, _classes),),
-    _entities, 512, labels="config.json", settings={"threshold": 0.0}, asks=_located,
+    _entities, 512, labels="config.json", settings={"threshold": 0.0}, asks=_located, network="tokens",
 )  # fmt: skip
 FILL_MASK: Final = TaskKind(
     "fill-mask", "the words that may stand where one is hidden", TEXT,
     (Head("vocabulary", "scores of all tokens for each place, (texts, tokens, vocabulary)", _are_many, _fillings),),
-    _filled, 512, settings={"top": 5}, asks=_hidden,
+    _filled, 512, settings={"top": 5}, asks=_hidden, network="words",
 )  # fmt: skip

@@ -20,12 +20,15 @@ OF_TOKENIZER: Final = "tokenizer_config.json"
 POOLING: Final = "1_Pooling/config.json"
 LENGTHS: Final = "sentence_bert_config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
-READS: Final = (TOKENIZER, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS)
+MODULES: Final = "modules.json"
+READS: Final = (TOKENIZER, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES)
 MAX_BYTES: Final = 1 << 22
 _POOLINGS: Final = {
     "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last", "pooling_mode_max_tokens": "max",
 }  # fmt: skip
 """What sentence-transformers calls a pooling ↦ the head's name."""
+_MODULES: Final = ("Transformer", "Pooling", "Normalize")
+"""What sentence-transformers calls the parts of a model that heads compute, or the network itself."""
 _PADDED_POSITIONS: Final = ("roberta", "xlm-roberta", "camembert", "mpnet")
 """Families whose first positions are kept for padding."""
 
@@ -43,6 +46,13 @@ def told(kind: TaskKind, wishes: Wishes) -> Wishes:
         if prompts.get("default_prompt_name") in named:
             facts["prompt"] = prompts["default_prompt_name"]
     heads = [head for name, head in _POOLINGS.items() if pooling.get(name) is True]
+    unknown = [
+        name
+        for name, on in pooling.items()
+        if name.startswith("pooling_mode_") and on is True and name not in _POOLINGS
+    ]
+    if unknown:
+        raise FormatError(f"{POOLING}: {unknown[0]:.60}, expected one of {', '.join(_POOLINGS)}")
     if len(heads) > 1:
         raise FormatError(f"{POOLING}: {' and '.join(heads)} at once, expected one pooling")
     known = {head.name for head in kind.heads}
@@ -74,10 +84,25 @@ def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names)))
 
 
+def check_modules(files: Mapping[str, Path]) -> None:
+    """Refuse a model that has parts after its network which no head computes."""
+    for module in _values(files, MODULES, list):
+        kind = str(module.get("type") if isinstance(module, dict) else module).rpartition(".")[2]
+        if kind not in _MODULES:
+            raise FormatError(
+                f"{files[MODULES]}: a module {kind!r:.60}, expected {', '.join(_MODULES)}; a model with others is read from an ONNX file"
+            )
+
+
 def _read(files: Mapping[str, Path], name: str) -> Mapping[str, Any]:
     """An object of a JSON file, empty if there is none."""
+    return _values(files, name, dict)
+
+
+def _values(files: Mapping[str, Path], name: str, kind: type) -> Any:
+    """What a JSON file holds, which is of this kind; empty if there is none."""
     if name not in files:
-        return {}
+        return kind()
     try:
         path = files[name]
         if path.stat().st_size > MAX_BYTES:
@@ -85,6 +110,6 @@ def _read(files: Mapping[str, Path], name: str) -> Mapping[str, Any]:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{files[name]}: no JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise FormatError(f"{files[name]}: a {type(values).__name__}, expected an object")
+    if not isinstance(values, kind):
+        raise FormatError(f"{files[name]}: a {type(values).__name__}, expected a {kind.__name__}")
     return values

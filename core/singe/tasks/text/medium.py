@@ -22,12 +22,14 @@ from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..medium import Files, Fitted, Following, Medium, Run, Wishes
-from .files import READS, TOKENIZER, told
-from .spec import TextInput
+from .files import CONFIG, READS, TOKENIZER, check_modules, told
+from .spec import MAX_LENGTH, TextInput
 
 if TYPE_CHECKING:
     from ...language.tokenizing import Tokenizer
+    from ...runtime.device import Device
     from ..kinds import TaskKind
+    from ..places import Place
     from ..spec import TaskSpec
 
 _log: Final = logging.getLogger("singe")
@@ -117,8 +119,12 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
                 f"{kind.name}: {x.name} is {show(shape)}, expected open sizes; export the model with dynamic axes"
             )
         places.append(_of(role, x.dtype.name))
+    bounds = model.sizes.bounds
+    most = min((bounds[str(d)] for x in model.inputs for d in x.shape or () if str(d) in bounds), default=MAX_LENGTH)
+    if (length := wishes.preparation.get("length", 0)) > most:
+        raise InputError(f"{kind.name}: length is {length}, and the model takes at most {most} tokens at once")
     graph = model.graph()
-    preparation = TextInput(length=kind.size)
+    preparation = TextInput(length=min(kind.size, most))
 
     def feed(given: Mapping[str, Tensor], spec: TextInput) -> tuple[Sequence[Tensor], TextFrame]:
         return [place(given) for place in places], TextFrame(given["mask"].to(dtype="float32"))
@@ -143,6 +149,19 @@ def _tokenizer_file(kind: TaskKind, wishes: Wishes) -> bytes:
             f"{kind.name}: no {TOKENIZER}: expected it beside the model, in a folder of Hugging Face, or as tokenizer="
         )
     return path.read_bytes()
+
+
+def network_of(kind: TaskKind, place: Place, device: str | Device) -> Model:
+    """The encoder of a folder that has no graph, with the head that the kind needs."""
+    from ...language.encoders.files import encoder_model  # noqa: PLC0415 (ONNX files need none)
+
+    if CONFIG not in place.files:
+        raise InputError(
+            f"{kind.name}: {place.model}: weights without a {CONFIG} beside them, which says of what architecture they are"
+        )
+    if kind.network == "vectors":
+        check_modules(place.files)
+    return encoder_model(place.model, place.files[CONFIG], kind.network, device, place.name)
 
 
 def text_of(source: Any) -> str:
@@ -282,5 +301,5 @@ def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 TEXT: Final = Medium(
     "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")),
-    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told,
+    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told, network_of,
 )  # fmt: skip

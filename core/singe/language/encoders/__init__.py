@@ -1,0 +1,1 @@
+"""Encoders of texts by their architecture: vectors of tokens, and what heads say of them."""
