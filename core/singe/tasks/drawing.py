@@ -58,7 +58,8 @@ def _findings(answer: Findings, colours: np.ndarray) -> Any:
         far = max(2, size // 6) if len(points) < MANY_POINTS else 1
         for x, y in points:
             pen.ellipse((x - far, y - far, x + far, y + far), fill=colour)
-        text = f"{item.label} {item.score:.0%}"
+        hand = f"{item.handedness.lower()} " if item.handedness else ""
+        text = f"{hand}{item.label} {item.score:.0%}"
         pen.rectangle((left, top, left + pen.textlength(text, font_size=size) + 8, top + size + 6), fill=colour)
         pen.text((left + 4, top + 2), text, fill="white", font_size=size)
     return picture

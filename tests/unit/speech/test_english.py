@@ -66,6 +66,14 @@ def test_words_of_no_dictionary_are_read_by_their_letters() -> None:
     assert by_letters("zzz") == ["Z", "Z"]
 
 
+def test_accents_are_left_out_and_other_scripts_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    english = English({"cafe": "K AH0 F EY1"})
+    assert english.phonemes("Café, œuvre") == english.phonemes("Cafe, oeuvre")
+    assert not caplog.records
+    assert english.phonemes("cafe 日本!") == english.phonemes("cafe!")
+    assert "'日本' is left out: it has no letters of English" in caplog.text
+
+
 def test_sentences_come_as_soon_as_the_next_one_begins() -> None:
     text = "One. Mr. Two is here! Three? “Four.” Five"
     expected = ["One.", "Mr. Two is here!", "Three?", "“Four.”", "Five"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -51,6 +53,12 @@ _ENDINGS: Final = (
 )
 """Endings, and what stands in their place in the word without."""
 _PARTS: Final = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*'?|[.,;:!?]|[—–()]")
+_OTHERS: Final = re.compile(r"[^\W\d_a-zA-Z]+")
+"""Letters of other scripts."""
+_LATIN: Final = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i"}
+)
+_log: Final = logging.getLogger("singe")
 MAX_BYTES: Final = 1 << 25
 _LINE: Final = re.compile(r"([^\s(]+)(?:\(\d\))? ((?:[A-Z]{1,2}[012]? ?)+)")
 
@@ -79,6 +87,14 @@ def read_dictionary(path: Path) -> Dictionary:
     return found
 
 
+def _in_letters(text: str) -> str:
+    """A text without accents, and with the letters of English alone; what has others is left out, and said to be."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", text.translate(_LATIN)) if not unicodedata.combining(c))
+    for word in _OTHERS.findall(plain):
+        _log.warning("speak: %r is left out: it has no letters of English; phonemes=True takes signs of IPA", word)
+    return _OTHERS.sub(" ", plain)
+
+
 class English:
     """Reads texts with a dictionary; other words by their letters."""
 
@@ -87,7 +103,7 @@ class English:
 
     def phonemes(self, text: str) -> str:
         """The signs of a text, with spaces between words, and its punctuation."""
-        parts = _PARTS.findall(in_words(text).replace("’", "'"))
+        parts = _PARTS.findall(in_words(_in_letters(text)).replace("’", "'"))
         made: list[str] = []
         for k, part in enumerate(parts):
             if not part[0].isalpha():
