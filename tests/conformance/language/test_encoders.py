@@ -110,6 +110,8 @@ def test_what_is_not_known_is_refused(cases: Mapping[str, Mapping[str, Case]], t
         folder = folder_of_case(tmp_path, case, **change)
         with pytest.raises((InputError, FormatError), match=problem):
             opened(folder, "vectors")
+    with pytest.raises(FormatError, match="relative_attention_num_buckets is 512, expected 32"):
+        opened(folder_of_case(tmp_path, cases["mpnet"]["vectors"], relative_attention_num_buckets=512), "vectors")
     shapes = {**case["shapes"], "encoder.layer.0.gate.weight": [2, 2]}
     write_safetensors(tmp_path / "model.safetensors", numbers_of(shapes))
     (tmp_path / "config.json").write_text(json.dumps(case["config"]))

@@ -13,6 +13,8 @@ from .families import FAMILIES, EncoderFamily
 MAX_SIZE: Final = 1 << 21
 """The most of anything that a model may have."""
 MAX_LAYERS: Final = 256
+BUCKETS: Final = 32
+"""Of distances: transformers computes them for so many, and a config.json that says another number is refused."""
 ACTIVATIONS: Final[Mapping[str, str]] = {
     "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu",
 }  # fmt: skip
@@ -75,7 +77,11 @@ def of_config(config: Mapping[str, Any], name: str) -> EncoderDescription:
     if not isinstance(act, str) or act not in ACTIVATIONS:
         raise FormatError(f"{name}: {family.activation} is {act!r:.40}, expected one of {', '.join(ACTIVATIONS)}")
     first = 1 + size("pad_token_id", 0, sizes["positions"] - 2) if family.after_padding else 0
-    buckets = size("relative_attention_num_buckets", 4) if family.relative else 0
+    buckets = BUCKETS if family.relative else 0
+    if family.relative and told.get("relative_attention_num_buckets", BUCKETS) != BUCKETS:
+        raise FormatError(
+            f"{name}: relative_attention_num_buckets is {told['relative_attention_num_buckets']!r:.40}, expected {BUCKETS}"
+        )
     types = size("type_vocab_size") if family.typed else 0
     return EncoderDescription(
         family, **sizes, types=types, first_position=first, buckets=buckets, epsilon=float(epsilon),

@@ -133,7 +133,7 @@ _ROWS: Final = (
             r"(?:mpnet\.)?encoder\.layer\.(\d+)\.attention\.LayerNorm": r"\1.attention_norm",
             r"(?:mpnet\.)?encoder\.relative_attention_bias": "distances",
         },
-        defaults=_DEFAULTS | {"pad_token_id": 1, "relative_attention_num_buckets": 32},
+        defaults=_DEFAULTS | {"pad_token_id": 1},
         typed=False, after_padding=True, relative=True,
     ),
 )  # fmt: skip
