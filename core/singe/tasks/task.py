@@ -177,7 +177,7 @@ def task(
         labels, licence, head, size = (
             labels or row.options.get("labels"),
             licence or row.licence,
-            head or row.options.get("head", ""),
+            head or next((x.name for x in kind_named(kind).heads if x.name == row.options.get("head")), ""),
             size or row.options.get("size"),
         )
         own = ("labels", "size", "head")

@@ -197,6 +197,10 @@ def test_a_task_is_told_what_its_row_says(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert made.info.licence == "MIT"
     assert made.info.preparation.mean == options["mean"]
     assert sg.task("classify", "zoo:told", labels=["a", "b", "c"], device="numpy").info.labels == ("a", "b", "c")
+    headed = dataclasses.replace(row, options={"head": "scores"})  # which another kind does not have
+    monkeypatch.setattr(fetching, "MODELS", {"told": headed})
+    assert sg.task("classify", "zoo:told", device="numpy").info.head == "scores"
+    assert sg.task("embed-image", "zoo:told", device="numpy").info.head != "scores"
 
 
 def test_a_name_that_is_unknown_or_not_whole_is_told_the_names() -> None:

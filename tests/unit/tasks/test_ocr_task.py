@@ -182,6 +182,8 @@ def test_the_characters_are_those_of_the_file_beside_it_where_the_model_names_no
 def test_what_a_task_of_several_models_does_not_take_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="a task of several models takes a device alone"):
         sg.task("ocr", folder, labels=["a"])  # pyright: ignore[reportCallIssue, reportArgumentType]
+    with pytest.raises(InputError, match="ocr: nowhere: no such folder, expected one with several models, or zoo:NAME"):
+        sg.task("ocr", "nowhere")
     with pytest.raises(InputError, match=r"det\.onnx is one file of several; give the folder that has them"):
         sg.task("ocr", folder / "det.onnx")
     with pytest.raises(InputError, match="got a Model, expected zoo:NAME, or a folder"):

@@ -16,6 +16,7 @@ from ...model.files import load
 from ...model.model import Model
 from ...program.bundle_reader import bundle_at, read_manifest
 from ...runtime.device import Device
+from ...texts import escaped
 from ..answers import Answer, Arrays
 from ..calling import AnyTask
 from ..picture.pixels import pixels_of
@@ -59,7 +60,8 @@ class ChainTask(AnyTask):
     def __repr__(self) -> str:
         if self._models is None:
             return f"<task {self.kind}, closed>"
-        return f"<task {self.kind}: {', '.join(self._models)} on {self.device.name}>"
+        names = ", ".join(escaped(model.name) for model in self._models.values())
+        return f"<task {self.kind}: {names} on {self.device.name}>"
 
 
 def chain_task(chain: Chain, source: str | Path, device: str | Device) -> ChainTask:
@@ -101,6 +103,8 @@ def _files(chain: Chain, source: str | Path) -> dict[str, Path]:
         raise InputError(
             f"{chain.name}: {source} is one file of several; give the folder that has them: {Path(source).parent}"
         )
+    if not _is_zoo(source) and not Path(source).exists():
+        raise InputError(f"{chain.name}: {source}: no such folder, expected one with several models, or zoo:NAME")
     named = {name: part.files for name, part in chain.parts.items()} | {name: (name,) for name in chain.files}
     is_zoo = _is_zoo(source)
     here = {f.name for f in zoo.find(str(source)).files} if is_zoo else _in_folder(source)
