@@ -467,7 +467,8 @@ export interface TaskInfo {
     | "fill-mask"
     | "voices"
     | "denoise"
-    | "notes";
+    | "notes"
+    | "speak";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];

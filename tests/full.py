@@ -146,6 +146,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_quantised_folders.py::test_logits_are_those_of_the_floats": plain(covering(1)),
     "unit/gpu/test_decoding.py::test_a_text_token_by_token_has_the_scores_of_numpy": covering(1),
     "unit/language/test_side_by_side.py::test_scores_are_those_of_each_conversation_alone": covering(1),
+    "browser/embedding/test_speech_pages.py": none(
+        "test_speech_rules.py reads and cuts texts in node, and test_sound_pages.py opens a task of sounds"
+    ),
     "browser/embedding/test_sound_pages.py::test_a_page_answers_what_python_answers": only(kind="voices"),
     "unit/files/test_resampling.py::test_blocks_of_any_size_make_the_same_numbers": every(3),
     "unit/files/test_resampling.py::test_the_error_of_each_tone": every(3),

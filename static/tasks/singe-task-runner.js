@@ -24,18 +24,18 @@ const CHAINS = { landmarks, ocr };
 /** @typedef {ReturnType<typeof settingsOf>} Chosen */
 /** @typedef {(inputs: Record<string, any>, signal?: AbortSignal) => Promise<Record<string, Output>>} Run The task's Program */
 /** @typedef {(sources: any[], signal?: AbortSignal) => Promise<TaskAnswer[]>} Following Answers; it may keep what it saw */
-/** @typedef {(run: Run, chosen: Chosen) => Following} Begin */
+/** @typedef {ReturnType<Task["stream"]>} Follower */
+/** @typedef {(run: Run, chosen: Chosen, source: any, found: (answer: any) => void) => Follower} Follow Answers for a source that comes in parts */
+/** @typedef {((run: Run, chosen: Chosen) => Following) & { follow?: Follow }} Begin */
 /** @typedef {(name: string) => Promise<Uint8Array>} TaskFile A file that travels with the task */
 /** @typedef {{ prompt?: string, dimensions?: number, signal?: AbortSignal }} IndexOptions */
 /**
- * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; follow: answers for a source that
- * comes in parts; index: what a task holds, and is opened
- * with, to look through texts, too.
+ * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; index: what a task holds, and is
+ * opened with, to look through texts, too.
  * @typedef {{
  *   kinds: object,
  *   whyNot(info: TaskInfo): string,
- *   open(info: TaskInfo, file: TaskFile, held?: unknown): Promise<Begin>,
- *   follow?(info: TaskInfo, run: Run, chosen: Chosen, source: any, found: (answer: any) => void): ReturnType<Task["stream"]>,
+ *   open(info: TaskInfo, file: TaskFile, held?: unknown, model?: Model): Promise<Begin>,
  *   index?(info: TaskInfo, file: TaskFile, run: Run, texts: readonly string[], options: IndexOptions, held?: unknown): Promise<unknown>,
  * }} TaskMedium
  */
@@ -62,6 +62,7 @@ const MEDIA = {
   picture: async () => PICTURES,
   sound: async () => (await import("./singe-task-sounds.js")).medium,
   text: async () => (await import("./singe-task-texts.js")).medium,
+  speech: async () => (await import("./singe-task-speech.js")).medium,
 };
 
 /** What makes pixels of a picture, or of its address. */
@@ -91,7 +92,7 @@ async function taskOf(parts) {
   const runOf = (/** @type {string} */ name) => (/** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) =>
     /** @type {Promise<Record<string, Output>>} */ (/** @type {Model} */ (models.get(name) ?? model).run(inputs, { signal }));
   const chain = CHAINS[/** @type {keyof typeof CHAINS} */ (info.kind)];
-  const begun = chain ? await chained(chain, info, runOf) : await medium.open(info, file, held);
+  const begun = chain ? await chained(chain, info, runOf) : await medium.open(info, file, held, model);
   const begin = (/** @type {Chosen} */ chosen) => begun(runOf(LAST), chosen);
 
   /**
@@ -114,7 +115,7 @@ async function taskOf(parts) {
       },
       stream: (/** @type {any} */ source, /** @type {(answer: any, timing?: any) => void} */ found, settings = {}) => {
         const chosen = settingsOf(info, settings);
-        return medium.follow ? medium.follow(info, runOf(LAST), chosen, source, found) : follow(source, begin(chosen), found);
+        return begun.follow ? begun.follow(runOf(LAST), chosen, source, found) : follow(source, begin(chosen), found);
       },
       close: async () => {
         await Promise.all(Array.from(models.values(), (one) => one.dispose()));

@@ -245,7 +245,7 @@ export const medium = {
   },
   /** @param {TaskInfo} info */
   async open(info) {
-    return (/** @type {Run} */ run, /** @type {Chosen} */ chosen) => async (/** @type {any[]} */ sources, /** @type {AbortSignal | undefined} */ signal) => {
+    const begin = (/** @type {Run} */ run, /** @type {Chosen} */ chosen) => async (/** @type {any[]} */ sources, /** @type {AbortSignal | undefined} */ signal) => {
       const answers = [];
       for (const source of sources) {
         const samples = await samplesOf(source, inputOf(info).rate, chosen.sampling_rate, signal);
@@ -255,6 +255,6 @@ export const medium = {
       }
       return answers;
     };
+    return Object.assign(begin, { follow: follow.bind(undefined, info) });
   },
-  follow,
 };

@@ -468,7 +468,8 @@ export interface TaskInfo {
     | "fill-mask"
     | "voices"
     | "denoise"
-    | "notes";
+    | "notes"
+    | "speak";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -670,6 +671,11 @@ export interface TaskSettings {
   /** Of notes: the least score of a beginning, and the shortest note in seconds. */
   onset?: number;
   min_length?: number;
+  /** Of speak: 2 is twice as fast; one of several speakers; of what chance adds, null: otherwise at every call; whether texts are signs of IPA. */
+  speed?: number;
+  speaker?: string | number;
+  seed?: number | bigint | null;
+  phonemes?: boolean;
 }
 
 /** Somebody speaks, from start to end in seconds. */
@@ -764,6 +770,8 @@ export interface TaskAnswers<Label extends string = string> {
   voices: VoiceSegment[];
   denoise: { audio: Float32Array; sample_rate: number };
   notes: MusicNote[];
+  /** Samples from -1 to 1, and what they say. */
+  speak: { audio: Float32Array; sample_rate: number; text: string };
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -783,6 +791,8 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
     heard: (answer: A extends VoiceSegment[] ? VoicesNow : A) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
+  /** Say a text, whole or as its parts come: each sentence is an answer, and the next one is made while it is played. */
+  stream(text: string | AsyncIterable<string>, said: (answer: A) => void, settings?: TaskSettings): { stop(): void; readonly done: Promise<void> };
   /**
    * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. Landmarks are followed. `done` ends with the
    * video, or with `stop`, and fails with what a frame fails with. `time` is the frame's in seconds; `frame` is closed when `found` has

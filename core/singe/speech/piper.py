@@ -13,14 +13,22 @@ from ..errors import FormatError, InputError
 from ..language.files import read_json
 from ..late_dataclass import dataclass
 from ..model.model import Model
-from .english.numbers import ABBREVIATION
+from .english.numbers import ABBREVIATION, SPACE
 
 BEGIN, END, PAD = "^", "$", "_"
 MAX_PHONEMES: Final = 1000
 """Of a sentence; longer ones are cut at a space, and said as several."""
 PAUSE_SECONDS: Final = 0.2
 """Of silence after a sentence."""
-_SENTENCE: Final = re.compile(r"[^.!?…\n]*(?:[.!?…]+[\"'”’)]*(?=\s|$)|\n+|[.!?…]+)")
+_SENTENCE: Final = re.compile(
+    rf"(?:[^.!?…\n]|[.!?…]+[\"'”’)]*(?!{SPACE}|[.!?…\"'”’)]|$))*(?:[.!?…]+[\"'”’)]*(?={SPACE}|$)|\n+)"
+)
+_OPEN: Final = re.compile(rf"{ABBREVIATION}(?![\s\S])", re.ASCII | re.IGNORECASE)
+READING: Final[Mapping[str, Any]] = {
+    "begin": BEGIN, "end": END, "pad": PAD, "most": MAX_PHONEMES, "pause": PAUSE_SECONDS, "space": SPACE, "sentence": _SENTENCE.pattern,
+    "open": _OPEN.pattern,
+}  # fmt: skip
+"""How a text becomes sentences, and signs numbers, for a page, which does as this module."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,14 @@ class VoiceDescription:
     length: float
     breadth: float
     speakers: Mapping[str, int]
+
+    def ids(self, signs: str) -> list[int]:
+        """The numbers of signs, with marks around and pads between; signs that the voice does not have are left out."""
+        pad = self.numbers[PAD]
+        ids = [*self.numbers[BEGIN], *pad]
+        for sign in signs:
+            ids += (*self.numbers[sign], *pad) if sign in self.numbers else ()
+        return [*ids, *self.numbers[END]]
 
 
 def read_voice(path: Path) -> VoiceDescription:
@@ -96,22 +112,22 @@ def sentences(parts: Iterable[str]) -> Iterator[str]:
     held = ""
     for part in parts:
         held += part
-        while (found := _SENTENCE.match(held)) and found.end() < len(held):
-            if ABBREVIATION.search(held[: found.end()].rstrip() + " ") and held[found.end() - 1] == ".":
-                later = _SENTENCE.match(held, found.end())
-                if later is None or later.end() >= len(held):
-                    break
-                found = later
-            if text := held[: found.end()].strip():
+        while (end := _first_end(held)) < len(held):
+            if text := held[:end].strip():
                 yield text
-            held = held[found.end() :]
-    rest = held
-    while rest.strip():
-        found = _SENTENCE.match(rest)
-        end = found.end() if found and not ABBREVIATION.search(rest[: found.end()]) else len(rest)
-        if text := rest[:end].strip():
-            yield text
-        rest = rest[end:]
+            held = held[end:]
+    if text := held.strip():
+        yield text
+
+
+def _first_end(text: str) -> int:
+    """Where the first sentence of a text ends."""
+    at = 0
+    while (found := _SENTENCE.match(text, at)) is not None:
+        at = found.end()
+        if not _OPEN.search(text[:at]):
+            return at
+    return len(text)
 
 
 class PiperVoice:
@@ -144,11 +160,7 @@ class PiperVoice:
 
     def _run(self, signs: str, how: Speaking) -> np.ndarray:
         d = self.description
-        pad = d.numbers[PAD]
-        ids = [*d.numbers[BEGIN], *pad]
-        for sign in signs:
-            ids += (*d.numbers[sign], *pad) if sign in d.numbers else ()
-        ids += d.numbers[END]
+        ids = d.ids(signs)
         given = {
             "input": np.array([ids], np.int64),
             "input_lengths": np.array([len(ids)], np.int64),

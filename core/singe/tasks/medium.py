@@ -88,7 +88,7 @@ class Medium:
     fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
     something of it, and told: what they say, where the caller does not. network: makes a
     Model of weights that stand without one, by its architecture. stream: where what comes is parts of one source, answers as they
-    come. in_pages: whether singe-task-runner.js has it."""
+    come."""
 
     name: str
     facts: type[TaskInput]
@@ -102,7 +102,6 @@ class Medium:
     stream: (
         Callable[[TaskKind, TaskSpec, Run, Mapping[str, Any]], Callable[[Iterable[Any]], Iterator[Answer]]] | None
     ) = None
-    in_pages: bool = True
 
     def refuse(self, given: Mapping[str, Any]) -> None:
         """Refuse what is no wish."""

@@ -173,9 +173,11 @@ def _text_of(path: str) -> str:
 
 
 def _export_task(args: Namespace, kind: str) -> None:
+    from ..tasks.speech.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
+
     _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
     made = task_of(args, kind, DEFAULT, args.labels)
-    if not isinstance(made, (Task, ChainTask)):
+    if not isinstance(made, (Task, ChainTask, SpeakTask)):
         raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")
     with doing("exporting"):
         bundle = export_bundle(

@@ -247,7 +247,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         help="the outputs that the page gets, and nothing that only others need (default: all)",
     )
     command.add_argument(
-        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}"
+        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}, speak"
     )
     text = (
         "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "

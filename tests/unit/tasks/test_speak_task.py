@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from tiny_voice import LETTERS, RATE, voice_in
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -17,45 +15,9 @@ from singe.speech.piper import PAUSE_SECONDS
 
 pytestmark = pytest.mark.slow
 
-RATE = 8000
-LETTERS = "_^$ .,!abcdefghijklmnopqrstuvwxyzəˈ"
-FACTS: Mapping[str, Any] = {
-    "audio": {"sample_rate": RATE}, "phoneme_type": "text", "language": {"family": "en"},
-    "inference": {"noise_scale": 0.5, "length_scale": 1, "noise_w": 0.8},
-    "phoneme_id_map": {letter: [k] for k, letter in enumerate(LETTERS)},
-}  # fmt: skip
-
-
-def _voice(folder: Path, **facts: Any) -> Path:
-    """A model whose samples are the numbers of the phonemes, ten times a thousandth, times the length, with noise."""
-    onnx = pytest.importorskip("onnx")
-    helper, kinds = onnx.helper, onnx.TensorProto
-    nodes = [
-        helper.make_node("Cast", ["input"], ["x"], to=kinds.FLOAT),
-        helper.make_node("RandomNormalLike", ["x"], ["chance"]),
-        helper.make_node("Split", ["scales"], ["noise", "length", "breadth"], num_outputs=3),
-        helper.make_node("Mul", ["chance", "noise"], ["part"]),
-        helper.make_node("Mul", ["x", "length"], ["longer"]),
-        helper.make_node("Add", ["longer", "part"], ["sum"]),
-        helper.make_node("Constant", [], ["hundred"], value_floats=[0.01]),
-        helper.make_node("Mul", ["sum", "hundred"], ["output"]),
-    ]
-    inputs = [
-        helper.make_tensor_value_info(name, kind, shape)
-        for name, kind, shape in (
-            ("input", kinds.INT64, [1, "phonemes"]), ("input_lengths", kinds.INT64, [1]), ("scales", kinds.FLOAT, [3]),
-        )
-    ]  # fmt: skip
-    output = helper.make_tensor_value_info("output", kinds.FLOAT, [1, "samples"])
-    graph = helper.make_graph(nodes, "voice", inputs, [output])
-    path = folder / "voice.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
-    (folder / "voice.onnx.json").write_text(json.dumps({**FACTS, **facts}))
-    return path
-
 
 def test_a_text_sounds_the_same_again_and_is_said_sentence_by_sentence(tmp_path: Path) -> None:
-    speak = sg.task("speak", _voice(tmp_path), device="numpy")
+    speak = sg.task("speak", voice_in(tmp_path), device="numpy")
     answer = speak("ab, c. de!")
     np.testing.assert_array_equal(answer.audio, speak("ab, c. de!").audio)
     assert answer.sample_rate == RATE
@@ -74,7 +36,7 @@ def test_a_text_sounds_the_same_again_and_is_said_sentence_by_sentence(tmp_path:
 
 
 def test_phonemes_are_numbered_with_marks_around_and_pads_between(tmp_path: Path) -> None:
-    speak = sg.task("speak", _voice(tmp_path, inference={"noise_scale": 0}), device="numpy")
+    speak = sg.task("speak", voice_in(tmp_path, inference={"noise_scale": 0}), device="numpy")
     pause = round(PAUSE_SECONDS * RATE)
     said = speak("ba?").audio[:-pause] * 100
     expected = [LETTERS.index(x) for x in "^_b_a_$"]
@@ -83,7 +45,7 @@ def test_phonemes_are_numbered_with_marks_around_and_pads_between(tmp_path: Path
 
 
 def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
-    speak = sg.task("speak", _voice(tmp_path, phoneme_type="espeak", language={"family": "de"}), device="numpy")
+    speak = sg.task("speak", voice_in(tmp_path, phoneme_type="espeak", language={"family": "de"}), device="numpy")
     with pytest.raises(InputError, match="phonemes=True"):
         speak("guten Tag")
     assert len(speak("ɡuten", phonemes=True).audio)
@@ -96,7 +58,7 @@ def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
         ({"inference": {"noise_scale": -1}}, "inference"), ({"speaker_id_map": {"a": "b"}}, "speaker_id_map"), ({"audio": []}, "object"),
     ):  # fmt: skip
         with pytest.raises(FormatError, match=told):
-            sg.task("speak", _voice(tmp_path, **facts), device="numpy")
+            sg.task("speak", voice_in(tmp_path, **facts), device="numpy")
     (tmp_path / "voice.onnx.json").unlink()
     with pytest.raises(InputError, match=r"voice\.onnx\.json"):
         sg.task("speak", tmp_path / "voice.onnx")

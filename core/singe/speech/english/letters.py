@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 _V: Final = "[aeiouy]"
 _C: Final = "[^aeiouy]"
@@ -175,17 +175,24 @@ m : n : $ :
 : z : : Z
 """
 """Rows of what stands before, the letters, what stands behind, and their sounds; the first that fits counts."""
-_LATE: Final = re.compile(r"(tion|sion|cian|ic|ical|ity|ify|ial|ian|ious)s?$")
-"""Before these endings is the stress."""
+_STRESS: Final = ((r"(ical|ity|ify|ial|ian|ious)s?$", 3), (r"(tion|sion|cian|ic)s?$", 2))
+"""Endings ↦ which of the vowels, from the last, bears the stress; otherwise the first does."""
+
+
+def _rows() -> Sequence[Sequence[str]]:
+    return [[part.strip() for part in line.split(":")] for line in _RULES.strip().splitlines()]
+
+
+TABLES: Final[Mapping[str, Any]] = {"rules": _rows(), "stress": _STRESS}
+"""All that is data here, for a page, which reads as this does."""
 
 
 @cache
-def _rows() -> Sequence[tuple[re.Pattern[str], str, re.Pattern[str], Sequence[str]]]:
-    rows: list[tuple[re.Pattern[str], str, re.Pattern[str], Sequence[str]]] = []
-    for line in _RULES.strip().splitlines():
-        before, letters, behind, sounds = (part.strip() for part in line.split(":"))
-        rows.append((re.compile(f"(?:{before})$"), letters, re.compile(behind), sounds.split()))
-    return rows
+def _compiled() -> Sequence[tuple[re.Pattern[str] | None, str, re.Pattern[str], Sequence[str]]]:
+    return [
+        (re.compile(f"(?:{before})$") if before else None, letters, re.compile(behind), sounds.split())
+        for before, letters, behind, sounds in _rows()
+    ]
 
 
 def by_letters(word: str) -> list[str]:
@@ -194,10 +201,10 @@ def by_letters(word: str) -> list[str]:
     at = 0
     while at < len(word):
         before = word[:at]
-        for left, letters, right, made in _rows():
+        for left, letters, right, made in _compiled():
             if (
                 word.startswith(letters, at)
-                and (not left.pattern[3:-2] or left.search(before))
+                and (left is None or left.search(before))
                 and right.match(word[at + len(letters) :])
             ):
                 sounds += made
@@ -208,9 +215,6 @@ def by_letters(word: str) -> list[str]:
     vowels = [k for k, sound in enumerate(sounds) if sound[0] in "AEIOU"]
     if not vowels:
         return sounds
-    stressed = vowels[0]
-    if _LATE.search(word) and len(vowels) > 1:
-        stressed = (
-            vowels[-2] if not re.search(r"(ical|ity|ify|ial|ian|ious)s?$", word) else vowels[max(-3, -len(vowels))]
-        )
+    place = next((place for ending, place in _STRESS if re.search(ending, word)), len(vowels))
+    stressed = vowels[-min(place, len(vowels))]
     return [f"{sound}{int(k == stressed)}" if k in vowels else sound for k, sound in enumerate(sounds)]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+SPACE: Final = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""What `str.strip` takes away, as a pattern that other languages read alike; so are all here, of ASCII's digits and letters."""
 
 _SMALL: Final = re.findall(
     "[a-z]+",
@@ -17,8 +20,8 @@ _ORDINALS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 MAX_DIGITS: Final = 18
 """Longer numbers are read digit by digit."""
-_UNITS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "$": ("dollar", "dollars", "cent"), "£": ("pound", "pounds", "penny"), "€": ("euro", "euros", "cent"),
+_UNITS: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    "$": ("dollar", "dollars", "cent", "cents"), "£": ("pound", "pounds", "penny", "pence"), "€": ("euro", "euros", "cent", "cents"),
 }  # fmt: skip
 _SIGNS: Final[Mapping[str, str]] = {
     "%": "percent",
@@ -33,8 +36,8 @@ _SHORT: Final[Mapping[str, str]] = {
     "mr": "mister", "mrs": "missus", "ms": "miz", "dr": "doctor", "st": "saint", "prof": "professor", "etc": "et cetera", "vs": "versus",
     "e.g": "for example", "i.e": "that is", "jr": "junior", "sr": "senior", "no": "number", "approx": "approximately", "inc": "incorporated",
 }  # fmt: skip
-ABBREVIATION: Final = re.compile(rf"\b({'|'.join(map(re.escape, _SHORT))})\.(?=\s|,|$)", re.IGNORECASE)
-"""What ends in a full stop that ends no sentence."""
+ABBREVIATION: Final = rf"\b({'|'.join(map(re.escape, _SHORT))})\."
+"""What ends in a full stop that ends no sentence, in large and small letters."""
 
 
 def number(value: int) -> str:
@@ -82,13 +85,12 @@ def year(value: int) -> str:
 
 
 def _money(found: re.Match[str]) -> str:
-    one, several, part = _UNITS[found[1]]
+    one, several, part, parts = _UNITS[found[1]]
     whole = found[2].replace(",", "")
     words = f"{_whole(whole)} {one if whole == '1' else several}"
     if found[4]:
         return f"{_whole(whole)}{f' point {_digits(found[3])}' if found[3] else ''} {found[4]} {several}"
     cents = int((found[3] or "0").ljust(2, "0")[:2])
-    parts = {"penny": "pence"}.get(part, f"{part}s")
     return words + (f" and {number(cents)} {part if cents == 1 else parts}" if cents else "")
 
 
@@ -102,21 +104,34 @@ def _decimal(found: re.Match[str]) -> str:
     return f"{_whole(found[1])} point {_digits(found[2])}"
 
 
-_RULES: Final[Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]]] = (
-    (ABBREVIATION, lambda m: _SHORT[m[1].lower()]),
-    (re.compile(r"([$£€])(\d[\d,]*)(?:\.(\d{1,2}))?(?: (thousand|million|billion|trillion))?"), _money),
-    (re.compile(r"\b(\d{1,2}):(\d\d)\b"), _time),
-    (re.compile(r"\b(\d[\d,]*)(?:st|nd|rd|th)\b"), lambda m: ordinal(int(m[1].replace(",", "")[:MAX_DIGITS]))),
-    (re.compile(r"\b(\d[\d,]*)\.(\d+)"), _decimal),
-    (re.compile(r"\b(1[1-9]\d\d|20\d\d)s?\b"), lambda m: year(int(m[1])) + ("s" if m[0].endswith("s") else "")),
-    (re.compile(r"(?<![\w.])-(?=\d)"), lambda m: "minus "),
-    (re.compile(r"\d{1,3}(?:,\d{3})+|\d+"), lambda m: f" {_whole(m[0])} "),
-    (re.compile("|".join(map(re.escape, _SIGNS))), lambda m: f" {_SIGNS[m[0]]} "),
-)
+_RULES: Final[Mapping[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
+    "short": (rf"{ABBREVIATION}(?= |,|$)", lambda m: _SHORT[m[1].lower()]),
+    "money": (r"([$£€])(\d[\d,]*)(?:\.(\d{1,2}))?(?: (thousand|million|billion|trillion))?", _money),
+    "time": (r"\b(\d{1,2}):(\d\d)\b", _time),
+    "ordinal": (r"\b(\d[\d,]*)(?:st|nd|rd|th)\b", lambda m: ordinal(int(m[1].replace(",", "")[:MAX_DIGITS]))),
+    "decimal": (r"\b(\d[\d,]*)\.(\d+)", _decimal),
+    "year": (r"\b(1[1-9]\d\d|20\d\d)s?\b", lambda m: year(int(m[1])) + ("s" if m[0].endswith("s") else "")),
+    "minus": (r"(?<![\w.])-(?=\d)", lambda m: "minus "),
+    "whole": (r"\d{1,3}(?:,\d{3})+|\d+", lambda m: f" {_whole(m[0])} "),
+    "sign": ("|".join(map(re.escape, _SIGNS)), lambda m: f" {_SIGNS[m[0]]} "),
+}
+"""What stands in a text, in the order in which it becomes words."""
+_READ: Final = [
+    (re.compile(pattern, re.ASCII | re.IGNORECASE if name == "short" else re.ASCII), words)
+    for name, (pattern, words) in _RULES.items()
+]
+_SPACES: Final = re.compile(f"{SPACE}+")
+
+TABLES: Final[Mapping[str, Any]] = {
+    "small": _SMALL, "tens": _TENS, "groups": _GROUPS, "ordinals": _ORDINALS, "most_digits": MAX_DIGITS, "units": _UNITS, "signs": _SIGNS,
+    "short": _SHORT, "rules": [[name, pattern] for name, (pattern, _) in _RULES.items()],
+}  # fmt: skip
+"""All that is data here, for a page, which reads as this does."""
 
 
 def in_words(text: str) -> str:
     """The text with words in place of figures and signs."""
-    for pattern, words in _RULES:
+    text = _SPACES.sub(" ", text)
+    for pattern, words in _READ:
         text = pattern.sub(words, text)
-    return re.sub(r"\s+", " ", text).strip()
+    return re.sub(" +", " ", text).strip(" ")

@@ -7,9 +7,10 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...errors import FormatError
+from . import letters, numbers
 from .letters import by_letters
 from .numbers import in_words
 
@@ -41,26 +42,36 @@ _LETTERS: Final = dict(
 )
 """How letters are called."""
 _ENDINGS: Final = (
-    ("'s", ""),
-    ("s'", ""),
-    ("es", "e"),
-    ("s", ""),
-    ("ed", ""),
-    ("ed", "e"),
-    ("ing", ""),
-    ("ing", "e"),
-    ("ly", ""),
-)
-"""Endings, and what stands in their place in the word without."""
+    ("'s", "", "s"), ("s'", "", "s"), ("es", "e", "s"), ("s", "", "s"), ("ed", "", "ed"), ("ed", "e", "ed"), ("ing", "", "ing"),
+    ("ing", "e", "ing"), ("ly", "", "ly"),
+)  # fmt: skip
+"""Endings, what stands in their place in the word without, and which row of _AFTER they sound like."""
+_AFTER: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "s": (("S Z SH ZH CH JH", "IH0 Z"), ("P T K F TH", "S"), ("", "Z")),
+    "ed": (("T D", "IH0 D"), ("P K F S SH CH TH", "T"), ("", "D")),
+    "ing": (("", "IH0 NG"),),
+    "ly": (("", "L IY0"),),
+}
+"""An ending ↦ its sounds by the sound before it; the last row is for all others."""
 _PARTS: Final = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*'?|[.,;:!?]|[—–()]")
 _OTHERS: Final = re.compile(r"[^\W\d_a-zA-Z]+")
 """Letters of other scripts."""
-_LATIN: Final = str.maketrans(
-    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i"}
-)
+_LATIN: Final = {
+    "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i",
+}  # fmt: skip
+"""Letters that are others without an accent."""
 _log: Final = logging.getLogger("singe")
+_CALLED: Final = re.compile("[A-Z]{1,5}")
+"""Words that are said letter by letter."""
 MAX_BYTES: Final = 1 << 25
-_LINE: Final = re.compile(r"([^\s(]+)(?:\(\d\))? ((?:[A-Z]{1,2}[012]? ?)+)")
+_LINE: Final = re.compile(r"([^\s(]+)(?:\(\d\))? +(\S.*)")
+
+TABLES: Final[Mapping[str, Any]] = {
+    "numbers": numbers.TABLES, "letters": letters.TABLES, "ipa": _IPA, "unstressed": _UNSTRESSED, "stress": _STRESS, "weak": _WEAK,
+    "light": sorted(_LIGHT), "called": _LETTERS, "endings": _ENDINGS, "after": _AFTER, "parts": _PARTS.pattern,
+    "latin": _LATIN,
+}  # fmt: skip
+"""All that is data in this room, for a page, which reads as this does."""
 
 Dictionary = Mapping[str, str]
 """A word ↦ its phonemes, with spaces between them."""
@@ -89,7 +100,8 @@ def read_dictionary(path: Path) -> Dictionary:
 
 def _in_letters(text: str) -> str:
     """A text without accents, and with the letters of English alone; what has others is left out, and said to be."""
-    plain = "".join(c for c in unicodedata.normalize("NFD", text.translate(_LATIN)) if not unicodedata.combining(c))
+    apart = unicodedata.normalize("NFD", text.translate(str.maketrans(_LATIN)))
+    plain = "".join(c for c in apart if unicodedata.category(c) != "Mn")
     for word in _OTHERS.findall(plain):
         _log.warning("speak: %r is left out: it has no letters of English; phonemes=True takes signs of IPA", word)
     return _OTHERS.sub(" ", plain)
@@ -134,27 +146,19 @@ class English:
         found = self._dictionary.get(small)
         if found is not None:
             return found.split()
-        if word.isupper() and len(word) <= 5:
+        if _CALLED.fullmatch(word):
             return [sound for letter in small for sound in _LETTERS[letter].split("-")]
-        for ending, instead in _ENDINGS:
+        for ending, instead, sounds in _ENDINGS:
             if small.endswith(ending):
                 stem = self._dictionary.get(small.removesuffix(ending) + instead)
                 if stem is not None:
-                    return [*stem.split(), *_ending(ending, stem.split()[-1])]
+                    return [*stem.split(), *_ending(sounds, stem.split()[-1])]
         return by_letters(small.replace("'", ""))
 
 
-def _ending(ending: str, last: str) -> list[str]:
+def _ending(name: str, last: str) -> Sequence[str]:
     """The sounds of an ending after a sound."""
-    if ending in ("ing", "ly"):
-        return ["IH0", "NG"] if ending == "ing" else ["L", "IY0"]
-    if ending == "ed":
-        return (
-            ["IH0", "D"] if last in ("T", "D") else ["T"] if last in ("P", "K", "F", "S", "SH", "CH", "TH") else ["D"]
-        )
-    if last in ("S", "Z", "SH", "ZH", "CH", "JH"):
-        return ["IH0", "Z"]
-    return ["S"] if last in ("P", "T", "K", "F", "TH") else ["Z"]
+    return next(sounds.split() for before, sounds in _AFTER[name] if not before or last in before.split())
 
 
 def _sign(sound: str, before: str, after: str, light: bool) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -16,16 +17,32 @@ from ...files.sounds import wav_bytes
 from ...files.urls import ZOO
 from ...late_dataclass import dataclass
 from ...model.files import load
+from ...model.model import Model
 from ...runtime.device import Device
-from ...speech.english import English, read_dictionary
-from ...speech.piper import PiperVoice, Speaking, VoiceDescription, read_voice, sentences
+from ...speech.english import TABLES, English, read_dictionary
+from ...speech.piper import READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
 from ..answers import Answer, Forms
 from ..calling import AnyTask
+from ..medium import Files, TaskInput
+from ..spec import TaskSpec
 
 WORDS: Final = "cmudict.dict"
 """A dictionary of English, of the form of CMU's."""
+RULES: Final = "speech.json"
+"""How a text becomes signs, and these numbers, for a page."""
 ENGLISH: Final = "en"
 _SETTINGS: Final[Mapping[str, Any]] = {f.name: f.default for f in fields(Speaking)}
+
+
+@dataclass(frozen=True)
+class SpeechInput(TaskInput):
+    """How texts become numbers of phonemes: the facts of a voice."""
+
+    medium: ClassVar[str] = "speech"
+    voice: VoiceDescription
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"medium": self.medium, **asdict(self.voice)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,13 +71,16 @@ class SpeakTask(AnyTask):
         for sound in speak.stream(text):        # sentence by sentence, while the next one is made
             play(sound.audio, sound.sample_rate)
 
-    `stream` also takes a text that comes in parts, such as from a language model. info: the facts of the voice.
+    `stream` also takes a text that comes in parts, such as from a language model. info: the facts of the task; preparation is those of the
+    voice.
     """
 
-    def __init__(self, voice: PiperVoice, name: str) -> None:
+    def __init__(self, voice: PiperVoice, name: str, words: Path | None, licence: str = "") -> None:
         super().__init__("speak", _SETTINGS)
-        self.info: Final[VoiceDescription] = voice.description
+        self.info: Final = TaskSpec("speak", SpeechInput(voice.description), "piper", licence=licence)
         self._name = name
+        self._rate: Final = voice.description.rate
+        self._words: Final = words
         self._voice: PiperVoice | None = voice
 
     @property
@@ -70,8 +90,19 @@ class SpeakTask(AnyTask):
         return self._voice
 
     @property
+    def model(self) -> Model:
+        return self.voice.model
+
+    @property
+    def files(self) -> Files:
+        """What a page needs beside the model: rules of reading, and the dictionary."""
+        rules = {**READING, "english": TABLES if self._words else None, "words": WORDS}
+        told = json.dumps(rules, ensure_ascii=False, separators=(",", ":")).encode()
+        return {RULES: told, **({WORDS: self._words.read_bytes()} if self._words else {})}
+
+    @property
     def device(self) -> Device:
-        return self.voice.model.device
+        return self.model.device
 
     def close(self) -> None:
         self._voice = None
@@ -83,7 +114,7 @@ class SpeakTask(AnyTask):
             self.voice.begin(how)
             made = [self._said(sentence, how) for sentence in sentences([_checked(source)])]
             audio = np.concatenate([sound.audio for sound in made]) if made else np.zeros(0, np.float32)
-            return SpokenSound("speak", None, audio, self.info.rate, source)
+            return SpokenSound("speak", None, audio, self._rate, source)
 
         return said
 
@@ -105,12 +136,12 @@ class SpeakTask(AnyTask):
                 yield made.result()
 
     def _said(self, sentence: str, how: Speaking) -> SpokenSound:
-        return SpokenSound("speak", None, self.voice.say(sentence, how), self.info.rate, sentence)
+        return SpokenSound("speak", None, self.voice.say(sentence, how), self._rate, sentence)
 
     def __repr__(self) -> str:
         if self._voice is None:
             return "<task speak, closed>"
-        return f"<task speak: {self._name} on {self.device.name}, {self.info.rate} samples a second>"
+        return f"<task speak: {self._name} on {self.device.name}, {self._rate} samples a second>"
 
 
 def _checked(text: Any) -> str:
@@ -126,16 +157,18 @@ def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
         model = next(path for name, path in files.items() if name.endswith(".onnx"))
         facts = next(path for name, path in files.items() if name.endswith(".json"))
         words = files.get(WORDS)
+        licence = zoo.find(source).licence
     else:
+        licence = ""
         model = _model_at(Path(source))
         facts = model.with_name(f"{model.name}.json")
         words = model.with_name(WORDS)
         if not facts.is_file():
             raise InputError(f"{model}: without {facts.name} beside it, which numbers the voice's phonemes")
     description = read_voice(facts)
-    return SpeakTask(
-        PiperVoice(load(model, device, name=model.stem), description, _reader(description, words)), model.stem
-    )
+    words = _dictionary(description, words)
+    voice = PiperVoice(load(model, device, name=model.stem), description, _reader(description, words))
+    return SpeakTask(voice, model.stem, words, licence)
 
 
 def _model_at(path: Path) -> Path:
@@ -147,17 +180,20 @@ def _model_at(path: Path) -> Path:
     return found[0]
 
 
+def _dictionary(description: VoiceDescription, beside: Path | None) -> Path | None:
+    """That of a voice's language; of English the one beside it, or the zoo's."""
+    if description.letters or description.language != ENGLISH:
+        return None
+    return beside if beside and beside.is_file() else zoo.fetch(f"{zoo.default_for('speak')}/{WORDS}")
+
+
 def _reader(description: VoiceDescription, words: Path | None) -> Callable[[str], str]:
     """What makes phonemes of texts in the language of a voice."""
-    if description.language != ENGLISH:
-        language = description.language
+    if words is not None:
+        return English(read_dictionary(words)).phonemes
+    language = description.language
 
-        def refuse(text: str) -> str:
-            raise InputError(
-                f"speak: texts in {language!r:.20} cannot be read yet; give signs of IPA, with phonemes=True"
-            )
+    def refuse(text: str) -> str:
+        raise InputError(f"speak: texts in {language!r:.20} cannot be read yet; give signs of IPA, with phonemes=True")
 
-        return refuse
-    if words is None or not words.is_file():
-        words = zoo.fetch(f"{zoo.default_for('speak')}/{WORDS}")
-    return English(read_dictionary(words)).phonemes
+    return refuse

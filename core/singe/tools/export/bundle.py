@@ -42,11 +42,8 @@ from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
-from ...tasks.chains import CHAINS
 from ...tasks.chains.task import ChainTask
-from ...tasks.kinds import KINDS
 from ...tasks.labels import labels_of
-from ...tasks.media import MEDIA
 from ...tasks.picture.spec import LAYOUTS, PictureSpec
 from ...tasks.spec import ChainSpec, TaskSpec
 from .page.own_page import CHAT, MODEL, TASK_PAGES, own_page
@@ -63,6 +60,7 @@ from .stored.weights import BundleWeights, weight_files
 if TYPE_CHECKING:
     from ...language import LanguageModel
     from ...tasks import Task
+    from ...tasks.speech.speak import SpeakTask
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
@@ -74,7 +72,7 @@ TOKENIZER: Final = "tokenizer.json"
 ADAPTER: Final = "adapter.bin"
 _OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)")
 _GENERATED: Final = re.compile(
-    rf"({_OF_TARGETS.pattern}|(labels|tokenizer|index)\.json|index\.bin|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    rf"({_OF_TARGETS.pattern}|(labels|tokenizer|index|speech)\.json|index\.bin|cmudict\.dict|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
@@ -112,7 +110,7 @@ class Bundle:
 
 
 def export(
-    model: Model | LanguageModel | Task | ChainTask, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
+    model: Model | LanguageModel | Task | ChainTask | SpeakTask, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
@@ -144,7 +142,7 @@ def export(
         if Path(folder).suffix in (ONNX_SUFFIX, ".html") or dtype != "float32":
             raise InputError("export: of a language model a folder can be written, with the weights as they are")
         model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
-    task = getattr(model, "info", None)
+    task, settings = getattr(model, "info", None), getattr(model, "settings", {})
     if isinstance(task, (TaskSpec, ChainSpec)):
         if picture is not None or labels is not None or outputs or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
             raise InputError(
@@ -158,8 +156,6 @@ def export(
         model = list(chain.models.values())[-1]
     elif task is not None:
         of_task = cast("Task", model)
-        if not KINDS[of_task.kind].medium.in_pages:
-            raise InputError(f"export: {of_task.kind} is a task that runs in Python, and is not exported yet")
         model, files = of_task.model, of_task.files
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
@@ -180,7 +176,20 @@ def export(
     known = not single and _refuse_foreign(folder, force)
     names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
     bundle = draft(
-        model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs, files
+        model,
+        targets,
+        picture,
+        names,
+        dtype,
+        samples,
+        activations,
+        readable,
+        device,
+        spoken,
+        task,
+        outputs,
+        files,
+        settings,
     ).alone()
     parts: dict[str, Bundle] = {}
     for name, part in list(chain.models.items())[:-1] if chain is not None else ():
@@ -247,9 +256,10 @@ def draft(
     task: TaskSpec | ChainSpec | None = None,
     outputs: Sequence[str] | None = None,
     carried: Mapping[str, bytes] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Draft:
     """A model's bundle as far as its weights; see `export`. spoken: of a language model; task: of a task, and carried: what
-    travels with it."""
+    travels with it, and settings: what a call may choose."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
@@ -273,7 +283,7 @@ def draft(
     medium = task.preparation.medium if isinstance(task, TaskSpec) else None
     has_words = spoken is not None or (readable and TOKENIZER in (carried or {}))
     rare = {DROP_IN: False, LANGUAGE: has_words, OF_TASKS: task is not None}
-    rare |= {f"{OF_TASKS}{name}s": name == medium for name in MEDIA}
+    rare |= {f"{OF_TASKS}{name}": name == medium for name in TASK_PAGES}
     files = _scripts(readable, [name for name, wanted in rare.items() if not wanted])
     encoding = Encoding(dtype, activations, graph)
     weights = {
@@ -310,9 +320,8 @@ def draft(
             if spoken.adapter is not None:
                 manifest["language"]["adapter"] |= _file(ADAPTER, spoken.adapter, files)
         if task is not None:
-            settings = (CHAINS if task.kind in CHAINS else KINDS)[task.kind].settings
             own = {name: _file(name, data, files) for name, data in (carried or {}).items()}
-            manifest["task"] = {**task.to_dict(), "settings": dict(settings), **({"files": own} if own else {})}
+            manifest["task"] = {**task.to_dict(), "settings": dict(settings or {}), **({"files": own} if own else {})}
         if spoken is None:
             files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
         files[MANIFEST] = _json(manifest)

@@ -18,7 +18,7 @@ from ....files.assets import static_folder
 
 MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"
-TASK_PAGES: Final = {"picture": "task.html", "sound": "sounds.html", "text": "texts.html"}
+TASK_PAGES: Final = {"picture": "task.html", "sound": "sounds.html", "text": "texts.html", "speech": "speech.html"}
 """A task's medium ↦ its page."""
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"

@@ -65,6 +65,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         f"singe-task-{part}.js" for part in ("answers", "crops", "landmarks", "ocr", "regions", "runner")
     ),
     "singe-task-sounds.js": frozenset(("singe-task-sounds.js", "singe-task-sounds-rules.js")),
+    "singe-task-speech.js": frozenset(("singe-task-speech.js", "singe-task-speech-english.js")),
     "singe-task-texts.js": frozenset(
         (
             *(f"singe-task-texts{part}.js" for part in ("", "-index", "-kinds")),

@@ -24,7 +24,12 @@ FIRST_PIECES: Final = 2
 """How many files of weights are hinted at: browsers have six connections to a server, and four files are others."""
 
 
-SOURCES: Final = {"picture": 'document.querySelector("img")', "sound": '"talk.wav"', "text": '"a text"'}
+SOURCES: Final = {
+    "picture": 'document.querySelector("img")',
+    "sound": '"talk.wav"',
+    "text": '"a text"',
+    "speech": '"Good morning."',
+}
 """A medium ↦ what stands for a source in JavaScript."""
 
 
