@@ -97,24 +97,36 @@ TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
     },
     "ocr": {"model": ("ocr", "zoo:ppocr", "Text")},
     "search": {"model": ("search", "zoo:minilm", "Sentences")},
+    "sounds": {"model": ("voices", "zoo:silero-vad", "Voices"), "notes": ("notes", "zoo:basic-pitch", "Notes")},
+    "clean": {"model": ("denoise", "zoo:nsnet2", "Speech")},
 }
 """A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
+MEDIA: Final = {"search": "text", "sounds": "sound", "clean": "sound"}
+"""What the tasks of a page take, if no pictures."""
 SHOWN: Final = {
     "astronaut": "An astronaut in an orange suit",
     "photographer": "A man with a camera on a tripod",
     "figure": "A rendered woman, her arms away from her body",
     "receipt": "A receipt, a notice and two signs, turned in all directions",
     "letter": "A letter with a table and two columns",
+    "talk": "A voice, with pauses",
+    "tune": "A tune",
+    "fan": "A voice beside a fan",
+    "rain": "A voice in the rain",
 }
-"""A picture of tasks/samples ↦ what it shows."""
+"""A picture or sound of tasks/samples ↦ what it shows, or what one hears."""
+SOUNDS: Final = ("talk", "tune", "fan", "rain")
+"""Those that are sounds; tasks/sample_sounds.py makes them."""
 TASK_SAMPLES: Final = {
     "detect": ("astronaut", "photographer", "figure"),
     "cutout": ("astronaut", "photographer", "figure"),
     "hands": ("figure", "astronaut", "photographer"),
     "ocr": ("receipt", "letter"),
     "search": (),
+    "sounds": ("talk", "tune"),
+    "clean": ("fan", "rain"),
 }
-"""A page that is a task ↦ its pictures."""
+"""A page that is a task ↦ its pictures or sounds."""
 MODEL_MISSING: Final = "tasks/missing.html"
 """What stands in the place of a task's page if there is no model."""
 OPENED_LATER: Final = {
@@ -393,7 +405,7 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
             hints = links(f"./{main}/", [p.name for p in files_under(folder / main)], ["model.json"])
             choices = {f"./{name}/": told for name, (_, _, told) in bundles.items()} if others else {}
             page_of = own_page(
-                TASK_PAGES["text" if page == "search" else "picture"],
+                TASK_PAGES[MEDIA.get(page, "picture")],
                 f"{hints}\n{OFFLINE}",
                 folder=f"./{main}/",
                 site=BACK,
@@ -404,6 +416,7 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
 
         try:
             kept = keep(f"{page}-{made}", make)
+            found |= sample_sounds(TASK_SAMPLES[page], say)
         except (sg.SingeError, OSError) as e:
             say(f"{page}: without its model, the page will say so. {e}")
             found[f"{page}/index.html"] = files[MODEL_MISSING]
@@ -425,8 +438,22 @@ def with_sentences(search: Any) -> Any:
 
 
 def sample(name: str) -> str:
-    """The address of a picture of tasks/samples in the site."""
-    return f"tasks/samples/{name}.jpg"
+    """The address of a picture or sound of tasks/samples in the site."""
+    return f"tasks/samples/{name}.{'wav' if name in SOUNDS else 'jpg'}"
+
+
+def sample_sounds(names: Sequence[str], say: Say) -> dict[str, Path]:
+    """Those of these samples that are sounds; they are made once."""
+    wanted = [name for name in names if name in SOUNDS]
+    if not wanted:
+        return {}
+
+    def make(folder: Path) -> None:
+        say("tasks: making the sounds …")
+        module(HERE / "tasks", "sample_sounds").write(folder)
+
+    kept = keep(f"samples-{hashlib.sha256((HERE / 'tasks' / 'sample_sounds.py').read_bytes()).hexdigest()[:16]}", make)
+    return {sample(name): kept / f"{name}.wav" for name in wanted}
 
 
 def python_files(made: str, say: Say) -> dict[str, Path]:

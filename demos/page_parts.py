@@ -14,6 +14,8 @@ PAGES: Final = {
     "hands/": "Hands",
     "ocr/": "Text",
     "search/": "Search",
+    "sounds/": "Sounds",
+    "clean/": "Clean",
     "chat/": "Chat",
     "write/": "Write",
     "tune/": "Tune",

@@ -50,6 +50,15 @@ export function microphone(options?: {
 /** A .wav file of one channel in 16 bits; what is louder than 1 is clipped. */
 export function toWav(samples: ArrayLike<number>, rate: number): Blob;
 
+/** A MIDI file of notes: that which `save` of Python writes. Notes that others overlap have no bends, which are of all keys at once. */
+export function toMidi(notes: readonly {
+  start: number;
+  end: number;
+  pitch: number;
+  score: number;
+  bends?: readonly number[];
+}[]): Blob;
+
 /** The rate that the first bytes of a file say, or the usual one. */
 export function rateOf(bytes: ArrayBuffer): number;
 

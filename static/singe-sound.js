@@ -3,7 +3,7 @@
  *
  * Contract: `soundToTensor(sound, rate)` takes what an AudioBuffer has and returns the mean of its channels, resampled.
  * `resample(samples, rate, wanted)` gives samples another rate, by a sinc function in a Kaiser window; `Resampler` does it block by
- * block. `microphone()` gives blocks of what is heard. All return new arrays. What does not fit is a SingeError with the code "input".
+ * block. `microphone()` gives blocks of what is heard. All return new arrays. `toWav` and `toMidi` make files of samples and of notes. What does not fit is a SingeError with the code "input".
  */
 
 /** @import { Microphone, Sound } from "./types/public.d.ts" */
@@ -307,6 +307,50 @@ export function toWav(samples, rate) {
   for (let k = 0; k < samples.length; k++) view.setInt16(44 + 2 * k, Math.round(Math.max(-1, Math.min(1, samples[k])) * 32767), true);
   return new Blob([view], { type: "audio/wav" });
 }
+
+/** Of a MIDI file: ticks a beat and a second, its head's track of an electric piano at 120 beats a minute, and a third of a semitone. */
+const [TICKS, TICKS_A_SECOND, THIRD] = [220, 440, 4096 / 3];
+const TRACK = [0, 255, 81, 3, 7, 161, 32, 0, 192, 4];
+
+/**
+ * A MIDI file of notes: that which `save` of Python writes. Notes that others overlap have no bends, which are of all keys at once.
+ * @param {readonly { start: number, end: number, pitch: number, score: number, bends?: readonly number[] }[]} notes in seconds
+ */
+export function toMidi(notes) {
+  const ordered = notes.toSorted((a, b) => a.start - b.start || a.end - b.end || a.pitch - b.pitch);
+  const ticks = (/** @type {number} */ seconds) => Math.round(seconds * TICKS_A_SECOND);
+  const within = (/** @type {number} */ value, /** @type {number} */ least, /** @type {number} */ most) => Math.max(least, Math.min(most, Math.round(value)));
+  /** @type {number[][]} ticks, which of those at a time comes first, three bytes */
+  const events = [];
+  for (const note of ordered) {
+    const { start, end, pitch, score, bends = [] } = note;
+    const alone = ordered.every((other) => other === note || other.start >= end || other.end <= start);
+    events.push([ticks(start), 2, 0x90, pitch, within(127 * score, 1, 127)], [ticks(end), 0, 0x80, pitch, 0]);
+    for (const [k, bend] of (alone ? bends : []).entries()) {
+      const value = within(bend * THIRD, -8192, 8191) + 8192;
+      events.push([ticks(start + ((end - start) * k) / Math.max(1, bends.length - 1)), 1, 0xe0, value & 127, value >> 7]);
+    }
+  }
+  events.sort((a, b) => a.map((value, k) => value - b[k]).find((difference) => difference) ?? 0);
+  const bytes = [...TRACK];
+  let now = 0;
+  for (const [at, , ...event] of events) {
+    bytes.push(...sevens(at - now), ...event);
+    now = at;
+  }
+  bytes.push(1, 255, 47, 0);
+  const head = new DataView(new ArrayBuffer(22));
+  [0x4d546864, 6, 0x00000001, (TICKS << 16) | 0x4d54, 0x726b0000].forEach((word, k) => head.setUint32(4 * k, word));
+  head.setUint32(18, bytes.length);
+  return new Blob([head, Uint8Array.from(bytes)], { type: "audio/midi" });
+}
+
+/**
+ * A number as 7 bits a byte, of which the highest says that more follow.
+ * @param {number} value
+ * @returns {number[]}
+ */
+const sevens = (value) => [...(value > 127 ? sevens(value >> 7).map((byte) => byte | 128) : []), value & 127];
 
 /** A browser decodes at a rate that it is told: that of the file where its first bytes say it, so that nobody else's filter changes it. */
 const USUAL_RATE = 48000;

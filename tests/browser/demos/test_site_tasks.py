@@ -1,9 +1,9 @@
-"""The pages of the site that are tasks: faces are found and people cut out, of samples, files and the camera, and without a
-network after one visit."""
+"""The pages of the site that are tasks: faces are found, people cut out, voices and notes heard and noise taken away, of samples,
+files, the camera and the microphone, and without a network after one visit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ from sites import demos_build, served, until
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 build: Final = demos_build()
 pytestmark = pytest.mark.slow
-PAGES: Final = tuple(page for page, samples in build.TASK_SAMPLES.items() if samples)
+PAGES: Final = tuple(page for page in build.TASKS if page not in build.MEDIA)
+HEARING: Final = tuple(page for page, medium in build.MEDIA.items() if medium == "sound")
 BUNDLES: Final = {name: build.TASKS["hands"][name] for name in ("model", "face")}
 SAMPLE: Final = build.HERE / build.sample("astronaut")
 KEPT: Final = """async (names) => {
@@ -27,22 +28,31 @@ KEPT: Final = """async (names) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages of tasks alone."""
-    cache = tmp_path_factory.mktemp("cache")
+def pages_alone(cache: Path, tasks: Mapping[str, Any]) -> Path:
+    """A site of these tasks' pages alone."""
     shared = ("tasks/", "front-offline.js")
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "CACHE", cache)
-        patch.setattr(build, "TASKS", {**build.TASKS, "hands": BUNDLES})
+        patch.setattr(build, "TASKS", tasks)
         files = build.with_tasks(
             {k: v for k, v in build.page_files().items() if k.startswith(shared)}, "0", said.append
         )
-        if not all(f"{page}/model/model.json" in files for page in PAGES):
+        if not all(f"{page}/model/model.json" in files for page in tasks):
             pytest.skip(said[-1])
         build.write_site(files, cache / "out")
     return cache / "out"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tasks = {**{page: build.TASKS[page] for page in PAGES}, "hands": BUNDLES}
+    return pages_alone(tmp_path_factory.mktemp("cache"), tasks)
+
+
+@pytest.fixture(scope="module")
+def hearing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pages_alone(tmp_path_factory.mktemp("cache"), {page: build.TASKS[page] for page in HEARING})
 
 
 @pytest.fixture
@@ -148,6 +158,16 @@ def test_the_camera_is_followed_until_it_is_stopped(address: str, camera: Any, n
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_task_runs_without_a_network_after_one_visit(site: Path, browser: Any, name: str) -> None:
+    runs_without_a_network(site, browser, name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", HEARING)
+def test_a_task_that_hears_runs_without_a_network_too(hearing: Path, browser: Any, name: str) -> None:
+    runs_without_a_network(hearing, browser, name)
+
+
+def runs_without_a_network(site: Path, browser: Any, name: str) -> None:
     page = browser.new_context().new_page()
     with served(site) as address:
         page.goto(f"{address}{name}/")
@@ -176,3 +196,56 @@ def test_axe_finds_nothing_with_an_answer(address: str, browser: Any, scheme: st
         said(page, "Done on wasm")
         assert findings(page, axe()) == [], name
     context.close()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_sounds_are_heard(hearing: Path, browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    answers = {"sounds": "found", "clean": "Done on wasm"}
+    with served(hearing) as address:
+        for name, answer in answers.items():
+            page = context.new_page()
+            desk = opened(page, f"{address}{name}/")
+            page.get_by_role("button", name=build.SHOWN[build.TASK_SAMPLES[name][0]]).focus()
+            page.keyboard.press("Enter")
+            said(page, answer)
+            assert float(desk.value("time")) > 0
+            assert desk.item("before").is_visible()
+            assert desk.item("after").is_visible() == (name == "clean")
+            assert desk.fits()
+            assert desk.small_targets() == []
+            assert findings(page, axe()) == [], name
+            assert desk.console.complaints == []
+            page.close()
+        page = context.new_page()
+        desk = opened(page, f"{address}sounds/")
+        desk.item("model").select_option("./notes/")
+        said(page, "Ready on wasm")
+        desk.item("sample-1").click()
+        said(page, "found")
+        assert "0.0" in desk.item("top-1").inner_text(), "the tune begins at once"
+        with page.expect_download() as download:
+            desk.item("save").click()
+        download.value.save_as(tmp_path / "notes.mid")
+        assert (tmp_path / "notes.mid").read_bytes().startswith(b"MThd\0\0\0\6\0\0\0\1")
+        assert not desk.item("microphone").is_visible(), "notes are of whole sounds"
+        assert desk.console.complaints == []
+    context.close()
+
+
+@pytest.mark.full
+def test_the_microphone_is_heard_until_it_is_stopped(hearing: Path, browser: Any) -> None:
+    fan = hearing / build.sample("fan")
+    switches = "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
+    shown = {"sounds": "[data-speaking=true]", "clean": "[data-heard]"}
+    with plain(browser, *switches, f"--use-file-for-fake-audio-capture={fan}") as found, served(hearing) as address:
+        for name, mark in shown.items():
+            page = found.new_context(permissions=["microphone"]).new_page()
+            desk = opened(page, f"{address}{name}/")
+            desk.item("microphone").click()
+            page.locator(f"[data-testid=canvas]{mark}").wait_for(timeout=PATIENCE)
+            page.get_by_role("button", name="Stop").click()
+            said(page, "Stopped.")
+            assert desk.item("after").is_visible() == (name == "clean")
+            assert desk.console.complaints == []

@@ -9,6 +9,8 @@ from bundles import STATIC
 from pages import node
 from sound_scores import COUNT, MAKERS, key_scores, voice_scores
 
+from singe.tasks.sound.midi import MusicNote, midi_bytes
+
 TASKS: Final = (STATIC / "tasks").as_uri()
 RULES: Final = f'const rules = await import("{TASKS}/singe-task-sounds-rules.js");'
 LIMITS: Final = {"threshold": 0.5, "speech": 4000, "silence": 1600, "pad": 480, "step": 512}
@@ -75,6 +77,18 @@ def test_blocks_of_any_size_give_the_rows_of_the_whole() -> None:
     whole, *others = node(body, count=100, spec=SPEC)
     assert len(whole) == -(-100 // 7)
     assert others == [whole] * 3
+
+
+def test_a_midi_file_is_that_of_python() -> None:
+    notes = [MusicNote(note[0], note[1], note[2], note[3], note[4]) for note in MAKERS["notes"]]
+    notes += [
+        MusicNote(90, 95.5, 60, 0.5, (0, 3)),
+        MusicNote(99, 1000, 64, 2.0, (-99, 99)),
+        MusicNote(98, 98.5, 1, 0.0),
+    ]
+    body = f"""const {{ toMidi }} = await import("{STATIC.as_uri()}/singe-sound.js");
+    return [...new Uint8Array(await toMidi(given.notes).arrayBuffer())];"""
+    assert bytes(node(body, notes=[note.to_dict() for note in notes])) == midi_bytes(notes)
 
 
 def test_the_rate_of_a_file_is_in_its_first_bytes() -> None:

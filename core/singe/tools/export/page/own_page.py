@@ -31,8 +31,8 @@ def own_page(
     name: str, hints: str, *, folder: str = "./", site: str = "", samples: Mapping[str, str] = _NONE, choices: Mapping[str, str] = _NONE
 ) -> bytes:  # fmt: skip
     """A page of static/. hints: goes into its head. folder: where its bundle lies, an address relative to the page that ends with
-    a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures to try ↦ what
-    they show; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
+    a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures or sounds to try ↦
+    what they are; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
     page = (static_folder() / name).read_text("utf-8")
     page = page.replace('"./', f'"{folder}')
     for tag in ("script", "style"):
@@ -51,5 +51,6 @@ def _choice(choices: Mapping[str, str]) -> str:
 
 
 def _sample(number: int, address: str, shown: str) -> str:
-    picture = f'<img src="{html.escape(address)}" alt="{html.escape(shown)}" width="72" height="72">'
-    return f'<button type="button" class="sample" data-testid="sample-{number}">{picture}</button>'
+    source, told = html.escape(address), html.escape(shown)
+    seen = told if address.endswith(".wav") else f'<img src="{source}" alt="{told}" width="72" height="72">'
+    return f'<button type="button" class="sample" data-testid="sample-{number}" value="{source}">{seen}</button>'
