@@ -26,6 +26,7 @@ const [KEYS, BINS, FRAMES_A_SECOND] = [88, 264, Math.floor(22050 / 256)];
 
 /** @param {string} what */
 const refuse = (what) => new SingeError("input", `sound: ${what}`);
+const NO_RATE = "an array does not say how many samples are a second: give sampling_rate: 16000, or as it is";
 
 /** @type {(info: TaskInfo) => SoundInput} */
 const inputOf = (info) => /** @type {SoundInput} */ (/** @type {unknown} */ (info.preparation));
@@ -191,7 +192,7 @@ async function samplesOf(source, rate, given, signal) {
   if (!(samples instanceof Float32Array || samples instanceof Float64Array || Array.isArray(samples))) {
     throw refuse("expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate");
   }
-  if (!own) throw refuse("an array does not say how many samples are a second: give sampling_rate: 16000, or as it is");
+  if (!own) throw refuse(NO_RATE);
   return resample(samples, own, rate);
 }
 
@@ -208,7 +209,8 @@ function follow(info, run, chosen, source, found) {
   if (!kind.live) throw new SingeError("input", `${info.kind}: takes whole sounds; call it with one`);
   if (typeof source?.[Symbol.asyncIterator] !== "function") throw refuse("a stream is a Microphone, or an async iterable of arrays of samples");
   const { rate } = inputOf(info);
-  const own = source.sampleRate ?? chosen.sampling_rate ?? rate;
+  const own = source.sampleRate ?? chosen.sampling_rate;
+  if (!own) throw refuse(NO_RATE);
   const resampler = own === rate ? null : new Resampler(own, rate);
   const through = new SoundRun(run, inputOf(info));
   const answer = kind.live(info, chosen);

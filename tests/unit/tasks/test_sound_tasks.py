@@ -127,6 +127,9 @@ def test_notes_are_of_a_whole_sound(tmp_path: Path) -> None:
     assert (tmp_path / "notes.mid").read_bytes()[:4] == b"MThd"
     with pytest.raises(InputError, match="takes whole sounds"):
         next(made.stream([talk()], sampling_rate=RATE))
+    voices = sg.task("voices", of("voices"), device="numpy")
+    with pytest.raises(InputError, match="does not say how many samples are a second"):
+        next(voices.stream([talk()]))
 
 
 @pytest.mark.slow

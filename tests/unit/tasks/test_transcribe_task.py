@@ -38,7 +38,9 @@ def test_files_arrays_and_streams_of_a_sound_give_the_same_text(folder: Path, tm
     assert answer.text
     assert answer.language == "en"
     assert transcribe(wav_bytes(samples, RATE), language="en").text == answer.text
-    *_, last = transcribe.stream((samples[k : k + 3000] for k in range(0, RATE, 3000)), language="en")
+    *_, last = transcribe.stream(
+        (samples[k : k + 3000] for k in range(0, RATE, 3000)), language="en", sampling_rate=RATE
+    )
     assert last.text == answer.text
     found = transcribe(samples, sampling_rate=RATE)
     assert found.language in transcribe.languages

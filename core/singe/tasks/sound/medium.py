@@ -133,13 +133,15 @@ def _stream(
         raise InputError(f"{kind.name}: takes whole sounds; call it with one")
     follow, spec = kind.live(info, settings), info.preparation
     through = SoundRun(run, spec)
-    rate = settings[RATE] or spec.rate
-    resampler = None if rate == spec.rate else Resampler(rate, spec.rate)
 
     def answers(blocks: Iterable[Any]) -> Iterator[Answer]:
-        for block in blocks:
-            samples = sound_of(block, rate).samples
-            yield follow(through.push(samples if resampler is None else resampler.push(samples)), through.count, False)
+        resampler = None
+        for k, block in enumerate(blocks):
+            sound = sound_of(block, settings[RATE])
+            if k == 0 and sound.rate != spec.rate:
+                resampler = Resampler(sound.rate, spec.rate)
+            samples = sound.samples if resampler is None else resampler.push(sound.samples)
+            yield follow(through.push(samples), through.count, False)
         last = [] if resampler is None else through.push(resampler.finish())
         yield follow([*last, *through.finish()], through.count, True)
 

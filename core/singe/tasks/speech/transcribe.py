@@ -33,7 +33,7 @@ class TranscribeTask(AnyTask):
         for part in answer.chunks:
             print(part.start, part.end, part.text)
 
-    `stream` takes blocks of samples, of `sampling_rate`, 16,000 a second by itself, and gives what is said so far: the last parts may still
+    `stream` takes blocks of samples, with their `sampling_rate`, and gives what is said so far: the last parts may still
     change; the last answer is whole. languages: those that the model knows.
     """
 
@@ -62,7 +62,7 @@ class TranscribeTask(AnyTask):
 
     def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Transcript]:
         options, rate = _options(settings)
-        return self.transcriber.stream(_resampled(frames, rate or RATE), options)
+        return self.transcriber.stream(_resampled(frames, rate), options)
 
     def __repr__(self) -> str:
         if self._transcriber is None:
@@ -76,11 +76,13 @@ def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None
     return TranscribeOptions(**given), rate
 
 
-def _resampled(blocks: Iterable[Any], rate: int) -> Iterator[np.ndarray]:
-    resampler = None if rate == RATE else Resampler(rate, RATE)
-    for block in blocks:
-        samples = sound_of(block, rate).samples
-        yield samples if resampler is None else resampler.push(samples)
+def _resampled(blocks: Iterable[Any], rate: int | None) -> Iterator[np.ndarray]:
+    resampler = None
+    for k, block in enumerate(blocks):
+        sound = sound_of(block, rate)
+        if k == 0 and sound.rate != RATE:
+            resampler = Resampler(sound.rate, RATE)
+        yield sound.samples if resampler is None else resampler.push(sound.samples)
     if resampler is not None:
         yield resampler.finish()
 
