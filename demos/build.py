@@ -99,9 +99,10 @@ TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
     "search": {"model": ("search", "zoo:minilm", "Sentences")},
     "sounds": {"model": ("voices", "zoo:silero-vad", "Voices"), "notes": ("notes", "zoo:basic-pitch", "Notes")},
     "clean": {"model": ("denoise", "zoo:nsnet2", "Speech")},
+    "speech": {"model": ("speak", "zoo:joe", "Voice")},
 }
 """A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
-MEDIA: Final = {"search": "text", "sounds": "sound", "clean": "sound"}
+MEDIA: Final = {"search": "text", "sounds": "sound", "clean": "sound", "speech": "speech"}
 """What the tasks of a page take, if no pictures."""
 SHOWN: Final = {
     "astronaut": "An astronaut in an orange suit",
@@ -125,6 +126,7 @@ TASK_SAMPLES: Final = {
     "search": (),
     "sounds": ("talk", "tune"),
     "clean": ("fan", "rain"),
+    "speech": (),
 }
 """A page that is a task ↦ its pictures or sounds."""
 MODEL_MISSING: Final = "tasks/missing.html"

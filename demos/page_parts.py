@@ -16,6 +16,7 @@ PAGES: Final = {
     "search/": "Search",
     "sounds/": "Sounds",
     "clean/": "Clean",
+    "speech/": "Speech",
     "chat/": "Chat",
     "write/": "Write",
     "tune/": "Tune",

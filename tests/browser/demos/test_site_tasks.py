@@ -55,6 +55,11 @@ def hearing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pages_alone(tmp_path_factory.mktemp("cache"), {page: build.TASKS[page] for page in HEARING})
 
 
+@pytest.fixture(scope="module")
+def speaking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pages_alone(tmp_path_factory.mktemp("cache"), {"speech": build.TASKS["speech"]})
+
+
 @pytest.fixture
 def camera(browser: Any, tmp_path: Path) -> Iterator[Any]:
     """A Chromium whose camera shows a person."""
@@ -249,3 +254,26 @@ def test_the_microphone_is_heard_until_it_is_stopped(hearing: Path, browser: Any
             said(page, "Stopped.")
             assert desk.item("after").is_visible() == (name == "clean")
             assert desk.console.complaints == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_text_is_read_aloud(speaking: Path, browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    with served(speaking) as address:
+        page = context.new_page()
+        desk = Desk(page)
+        page.goto(f"{address}speech/")
+        desk.item("text").fill("Hello. How are you?")
+        desk.item("backend").select_option("wasm")
+        desk.item("speak").click()
+        page.locator("[data-testid=save]:enabled").wait_for(timeout=PATIENCE)
+        with page.expect_download() as download:
+            desk.item("save").click()
+        download.value.save_as(tmp_path / "said.wav")
+        assert (tmp_path / "said.wav").read_bytes().startswith(b"RIFF")
+        assert desk.fits()
+        assert desk.small_targets() == []
+        assert findings(page, axe()) == []
+        assert desk.console.complaints == []
+    context.close()
