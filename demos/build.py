@@ -1,4 +1,4 @@
-"""Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python] [--language FILE]`.
+"""Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python] [--language FILE] [--tasks PAGE ...]`.
 
 The site is static files with relative paths, for any host and any sub-folder; demos/README.md has the layout. Slow parts
 (the models' bundles, the wheel, Pyodide) are kept in demos/.cache under a hash of their sources, so that a second build
@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -172,18 +172,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--language", type=Path, metavar="FILE", help="the language model, a GGUF; default: SmolLM2-135M"
     )
     language.add_argument("--without-language", action="store_true", help="leave out the language model")
+    parser.add_argument(
+        "--tasks", nargs="*", choices=tuple(TASKS), default=tuple(TASKS), metavar="PAGE",
+        help=f"the pages of tasks that get their models, of {', '.join(TASKS)}; default: all",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
     try:
         model = None if given.without_language else given.language or language_model()
-        build(given.output, with_python=not given.without_python, language=model)
+        build(given.output, with_python=not given.without_python, language=model, tasks=given.tasks)
     except (BuildError, sg.SingeError, weights().Unavailable, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
     return 0
 
 
-def build(out: Path, with_python: bool = True, say: Say = print, language: Path | None = None) -> None:
-    """Build the site in a folder; leftovers of an earlier build are removed. language: the GGUF of its language model, if it has one."""
+def build(
+    out: Path, with_python: bool = True, say: Say = print, language: Path | None = None, tasks: Collection[str] = TASKS.keys()
+) -> None:  # fmt: skip
+    """Build the site in a folder; leftovers of an earlier build are removed. language: the GGUF of its language model, if it has one.
+    tasks: the pages of TASKS that get their models; others say how to get them."""
     begun = time.perf_counter()
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
         raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
@@ -195,7 +202,7 @@ def build(out: Path, with_python: bool = True, say: Say = print, language: Path 
     files |= training_files(made, say)
     files |= python_files(made, say) if with_python else {}
     files = with_language(files, language, made, say)
-    files = with_tasks(files, made, say)
+    files = with_tasks(files, made, say, tasks)
     write_site(files, out)
     total = sum(path.stat().st_size for path in files.values())
     say(f"{out}: {len(files) + 1} files, {total / 1e6:.1f} MB, {time.perf_counter() - begun:.1f} s")
@@ -384,7 +391,9 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model | learning
 
 
-def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path]:
+def with_tasks(
+    files: Mapping[str, Path], made: str, say: Say, tasks: Collection[str] = TASKS.keys()
+) -> dict[str, Path]:
     """The site's files with the pages that are tasks, and their models; one whose model cannot be fetched says so."""
     found = {name: path for name, path in files.items() if name != MODEL_MISSING}
     for page, bundles in TASKS.items():
@@ -417,9 +426,11 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
             (folder / TASK).write_bytes(page_of)
 
         try:
+            if page not in tasks:
+                raise BuildError("it is not among --tasks")
             kept = keep(f"{page}-{made}", make)
             found |= sample_sounds(TASK_SAMPLES[page], say)
-        except (sg.SingeError, OSError) as e:
+        except (BuildError, sg.SingeError, OSError) as e:
             say(f"{page}: without its model, the page will say so. {e}")
             found[f"{page}/index.html"] = files[MODEL_MISSING]
             continue

@@ -25,6 +25,8 @@ from singe.tools.serving.folder_server import Server
 ROOT: Final = Path(__file__).parents[2]
 SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"
 TINY: Final = "tiny.gguf"
+TASKS: Final = "detect", "cutout"
+"""The pages of tasks that this site has with their models; test_site_tasks.py builds others by themselves."""
 
 
 def built_site(base: Path) -> Path:
@@ -37,7 +39,7 @@ def built_site(base: Path) -> Path:
         if not log.exists():
             has_gguf = find_spec("gguf") is not None
             language = ["--language", str(tiny_gguf(base / TINY))] if has_gguf else ["--without-language"]
-            command = [sys.executable, str(ROOT / "demos" / "build.py"), "-o", str(site), *language]
+            command = [sys.executable, str(ROOT / "demos" / "build.py"), "-o", str(site), *language, "--tasks", *TASKS]
             done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
             log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
     code, _, text = log.read_text().partition("\n")
