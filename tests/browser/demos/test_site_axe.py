@@ -13,7 +13,7 @@ from packages import axe, findings
 def test_axe_finds_nothing(scheme: str, width: int, browser: Any, address: str) -> None:
     script = axe()
     context = browser.new_context(
-        viewport={"width": width, "height": 800}, color_scheme=scheme, service_workers="block"
+        viewport={"width": width, "height": 800}, color_scheme=scheme, service_workers="block", reduced_motion="reduce"
     )
     page = context.new_page()
     for name in (
