@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sites import ROOT, demos_build, language_of
+from sites import ROOT, TASKS, demos_build, language_of
 
 build: Final = demos_build()
 PAGES: Final = tuple(
@@ -126,13 +126,13 @@ def test_a_second_build_writes_nothing_anew_and_removes_what_is_old(site: Path, 
     shutil.copytree(site, copy)
     with_python = (site / "python/start.js").exists()
     language = language_of(site)
-    build.build(copy, with_python, say=lambda text: None, language=language)
+    build.build(copy, with_python, say=lambda text: None, language=language, tasks=TASKS)
     (copy / "mnist" / "old.js").write_text("old")
     (copy / "gone").mkdir()
     (copy / "style.css").write_text("changed")
     before = {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file()}
     said: list[str] = []
-    build.build(copy, with_python, say=said.append, language=language)
+    build.build(copy, with_python, say=said.append, language=language, tasks=TASKS)
     after = {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file()}
     assert {p.relative_to(copy).as_posix() for p in before.keys() - after.keys()} == {"mnist/old.js"}
     assert {p.relative_to(copy).as_posix() for p in after if before.get(p) != after[p]} == {"style.css"}
@@ -142,7 +142,7 @@ def test_a_second_build_writes_nothing_anew_and_removes_what_is_old(site: Path, 
 
 def test_a_site_without_python_has_its_models_all_the_same(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "site"
-    build.build(out, with_python=False, say=lambda text: None)
+    build.build(out, with_python=False, say=lambda text: None, tasks=())
     assert not (out / "python/start.js").exists()
     assert (out / "mnist/model/model.json").read_bytes() == (site / "mnist/model/model.json").read_bytes()
 
@@ -154,11 +154,11 @@ def test_pages_link_to_the_documentation_if_it_is_there(
         return re.findall(r'href="([^"]*docs/index.html)"', (tmp_path / "site" / name).read_text())
 
     language = language_of(site)
-    build.build(tmp_path / "site", with_python=False, say=lambda text: None, language=language)
+    build.build(tmp_path / "site", with_python=False, say=lambda text: None, language=language, tasks=())
     assert {name: len(links(name)) for name in PAGES} == {name: 2 if name == "index.html" else 1 for name in PAGES}
     monkeypatch.setitem(sys.modules, "docsite", None)
     said: list[str] = []
-    build.build(tmp_path / "site", with_python=False, say=said.append, language=language)
+    build.build(tmp_path / "site", with_python=False, say=said.append, language=language, tasks=())
     assert any(line.startswith("docs: left out") for line in said)
     assert not (tmp_path / "site/docs/index.html").exists()
     assert [links(name) for name in PAGES] == [[]] * len(PAGES)
