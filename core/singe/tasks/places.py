@@ -49,7 +49,7 @@ def model_place(model: str | Path, reads: Sequence[str]) -> Place:
 
 def _of_row(row: zoo.ZooModel, reads: Sequence[str]) -> Place:
     """The first file is the model."""
-    paths = {file.name: zoo.fetch(f"{ZOO}{row.name}/{file.name}") for file in row.files}
+    paths = zoo.fetch_all(row.name)
     return Place(paths[row.files[0].name], row.name, {name: paths[name] for name in reads if name in paths})
 
 

@@ -7,6 +7,7 @@ from .fetching import address as address
 from .fetching import clear as clear
 from .fetching import default_for as default_for
 from .fetching import fetch as fetch
+from .fetching import fetch_all as fetch_all
 from .fetching import find as find
 from .fetching import is_here as is_here
 from .fetching import zoo_file as zoo_file

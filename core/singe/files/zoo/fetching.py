@@ -74,6 +74,12 @@ def fetch(path: str) -> Path:
         raise InputError(f"cannot keep {path} in {place.parent}: {reason(e)}; SINGE_CACHE names another folder") from e
 
 
+def fetch_all(name: str) -> dict[str, Path]:
+    """Where all files of `zoo:NAME` are, by their names, as `fetch` gives them."""
+    model = find(name)
+    return {file.name: fetch(f"{ZOO}{model.name}/{file.name}") for file in model.files}
+
+
 def address(path: str) -> str:
     """A URL with the hash of the file of `zoo:NAME`, for pages, which ask no package index."""
     model, file = zoo_file(path)

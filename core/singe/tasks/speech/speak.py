@@ -153,7 +153,7 @@ def _checked(text: Any) -> str:
 def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
     """Of a row of the zoo, or of a folder or a file VOICE.onnx, with VOICE.onnx.json beside it."""
     if isinstance(source, str) and source.startswith(ZOO):
-        files = {file.name: zoo.fetch(f"{source}/{file.name}") for file in zoo.find(source).files}
+        files = zoo.fetch_all(source)
         model = next(path for name, path in files.items() if name.endswith(".onnx"))
         facts = next(path for name, path in files.items() if name.endswith(".json"))
         words = files.get(WORDS)

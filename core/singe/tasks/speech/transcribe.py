@@ -90,7 +90,7 @@ def _resampled(blocks: Iterable[Any], rate: int | None) -> Iterator[np.ndarray]:
 def transcribe_task(source: str | Path, device: str | Device) -> TranscribeTask:
     """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo."""
     if isinstance(source, str) and source.startswith(ZOO):
-        files = {file.name: zoo.fetch(f"{source}/{file.name}") for file in zoo.find(source).files}
+        files = zoo.fetch_all(source)
     else:
         files = files_in(Path(source))
     opened = open_whisper(files, str(source))
