@@ -67,6 +67,8 @@ from .serving import folder_server, hosting
 
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: correct, but slow"
+BYTES: Final = ("memory", "used", "pool_bytes")
+"""What a device says of itself that counts bytes."""
 
 chat: Final = chatting.chat
 export: Final = exporting.export
@@ -353,7 +355,12 @@ def devices(args: Namespace) -> None:
             continue
         facts = found.describe()
         say(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
-        say(indent(fields([(key, _plain(value)) for key, value in facts.items()]), "  "))
+        say(
+            indent(
+                fields([(key, bytes_text(value) if key in BYTES else _plain(value)) for key, value in facts.items()]),
+                "  ",
+            )
+        )
     say(
         fields(
             [(ELSEWHERE, f"with {backend_factory(ELSEWHERE).choices}, where `singe host` runs; needs singe[remote]")]
