@@ -11,7 +11,7 @@ export function resample(samples: ArrayLike<number>, rate: number, wanted: numbe
 
 /**
  * Takes blocks of any size with `push`, and gives the samples of the new rate that they complete; `finish` gives those that are
- * left. All together are what `resample` makes of the whole.
+ * left. All together are what `resample` makes of the whole; where the rates are equal, those that come.
  */
 export class Resampler {
   #private;

@@ -44,7 +44,6 @@ export function resample(samples, rate, wanted) {
   const isBig = typeof (/** @type {unknown} */ (samples?.[0])) === "bigint";
   if (isBig || !(samples?.length >= 0)) throw refuse(`got samples of type ${isBig ? "bigint" : typeof samples}, expected an array of numbers`);
   const resampler = new Resampler(rate, wanted);
-  if (rate === wanted) return Float32Array.from(samples);
   const [most, last] = [resampler.push(samples), resampler.finish()];
   const whole = new Float32Array(most.length + last.length);
   whole.set(most);
@@ -54,9 +53,10 @@ export function resample(samples, rate, wanted) {
 
 /**
  * Takes blocks of any size with `push`, and gives the samples of the new rate that they complete; `finish` gives those that are
- * left. All together are what `resample` makes of the whole.
+ * left. All together are what `resample` makes of the whole; where the rates are equal, those that come.
  */
 export class Resampler {
+  #passes;
   #up;
   #down;
   #cutoff; // of the frequencies of what comes in
@@ -76,6 +76,7 @@ export class Resampler {
     for (const given of [rate, wanted]) {
       if (!(Number.isSafeInteger(given) && given > 0)) throw refuse(`got a rate of ${given}, expected a whole number of samples a second`);
     }
+    this.#passes = rate === wanted;
     const shared = divisor(rate, wanted);
     this.#up = wanted / shared;
     this.#down = rate / shared;
@@ -96,6 +97,7 @@ export class Resampler {
    * @returns {Float32Array}
    */
   push(samples) {
+    if (this.#passes) return Float32Array.from(samples);
     this.#hold(samples);
     this.#count += samples.length;
     return this.#until(Math.max(0, Math.floor(((this.#count - this.#reach) * this.#up - 1) / this.#down) + 1));
@@ -103,6 +105,7 @@ export class Resampler {
 
   /** The samples that are left; silence follows. The next block begins another sound. */
   finish() {
+    if (this.#passes) return new Float32Array();
     this.#hold(new Float64Array(this.#reach));
     const last = this.#until(Math.ceil((this.#count * this.#up) / this.#down));
     this.#start();

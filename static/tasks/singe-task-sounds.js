@@ -211,19 +211,18 @@ function follow(info, run, chosen, source, found) {
   const { rate } = inputOf(info);
   const own = source.sampleRate ?? chosen.sampling_rate;
   if (!own) throw refuse(NO_RATE);
-  const resampler = own === rate ? null : new Resampler(own, rate);
+  const resampler = new Resampler(own, rate);
   const through = new SoundRun(run, inputOf(info));
   const answer = kind.live(info, chosen);
   let stopped = false;
   const follows = async () => {
     for await (const block of source) {
-      const samples = resampler ? resampler.push(block) : block;
-      const now = answer(await through.push(samples), through.count, false);
+      const now = answer(await through.push(resampler.push(block)), through.count, false);
       if (stopped) return;
       found(now);
     }
     if (stopped) return;
-    const last = resampler ? await through.push(resampler.finish()) : {};
+    const last = await through.push(resampler.finish());
     found(answer(merged([last, await through.finish()]), through.count, true));
   };
   return {

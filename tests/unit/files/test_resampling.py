@@ -10,7 +10,15 @@ import pytest
 from singe.errors import InputError
 from singe.files.sounds import Resampler, resample
 
-RATES: Final = ((44100, 16000), (48000, 16000), (16000, 44100), (8000, 11025), (44101, 8000), (16000, 48000))
+RATES: Final = (
+    (44100, 16000),
+    (48000, 16000),
+    (16000, 44100),
+    (8000, 11025),
+    (44101, 8000),
+    (16000, 48000),
+    (16000, 16000),
+)
 KEPT: Final = {0.05: 1e-5, 0.5: 1e-5, 0.8: 1e-5, 0.85: 1e-5, 0.88: 4e-5}
 """A tone's frequency, as a part of the lower limit ↦ the most that a sample of it may be off."""
 LEFT_OUT: Final = {1.0: 4e-5, 1.01: 4e-5, 1.1: 6e-6, 1.35: 4e-6}

@@ -27,13 +27,14 @@ CHUNK: Final = 1 << 12
 class Resampler:
     """Takes blocks of any size with `push`, and gives the samples that they complete; `finish` gives those that are left.
 
-    All together are what `resample` makes of the whole: ceil(count · wanted / rate) samples.
+    All together are what `resample` makes of the whole: ceil(count · wanted / rate) samples; where the rates are equal, those that come.
     """
 
     def __init__(self, rate: int, wanted: int) -> None:
         for given in (rate, wanted):
             if not given > 0:
                 raise InputError(f"resample: got a rate of {given}, expected a whole number of samples a second")
+        self._passes = rate == wanted
         shared = gcd(rate, wanted)
         self._up, self._down = wanted // shared, rate // shared
         self._cutoff = min(1.0, wanted / rate) * EDGE  # of the frequencies of what comes in
@@ -50,6 +51,8 @@ class Resampler:
 
     def push(self, samples: np.ndarray) -> np.ndarray:
         """The samples that are known now, float32."""
+        if self._passes:
+            return np.asarray(samples, np.float32)
         self._held = np.concatenate([self._held, np.asarray(samples, np.float64)])
         self._count += len(samples)
         # Number n lies at n · down / up, and needs what is up to `reach` behind that.
@@ -57,6 +60,8 @@ class Resampler:
 
     def finish(self) -> np.ndarray:
         """The samples that are left; silence follows. The next block begins another sound."""
+        if self._passes:
+            return np.zeros(0, np.float32)
         self._held = np.concatenate([self._held, np.zeros(self._reach)])
         last = self._until(-(-self._count * self._up // self._down))
         self._start()
@@ -104,7 +109,5 @@ class Resampler:
 
 def resample(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
     """All samples of a sound of `rate` a second as `wanted` a second, float32; before and after them is silence."""
-    if rate == wanted:
-        return np.asarray(samples, np.float32)
     resampler = Resampler(rate, wanted)
     return np.concatenate([resampler.push(samples), resampler.finish()])

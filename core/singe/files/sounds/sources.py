@@ -1,8 +1,8 @@
-"""`sound_of`: a sound of all that a caller may give: a file, an address, bytes, an array with its rate."""
+"""`sound_of`: a sound of all that a caller may give: a file, an address, bytes, an array with its rate. `blocks_at`: the same of a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from ..local import reason
 from ..places import local_file
 from . import flac, wav
 from .decoders import decoded
+from .resampling import Resampler
 from .sound import RATES, Sound, mixed
 
 SUFFIXES: Final = frozenset(
@@ -45,6 +46,20 @@ def sound_of(source: Any, sampling_rate: int | None = None) -> Sound:
     if isinstance(source, (str, Path)):
         return _read(_bytes_of(local_file(source)), source)
     return _read(bytes(source), "sound")
+
+
+def blocks_at(rate: int, blocks: Iterable[Any], sampling_rate: int | None = None) -> Iterator[tuple[np.ndarray, bool]]:
+    """Samples, `rate` a second, of the blocks of a stream, and whether the stream has ended: one array for each block as `sound_of`
+    takes it, and one for what is left at the end."""
+    resampler, first = None, rate
+    for block in blocks:
+        sound = sound_of(block, sampling_rate)
+        if resampler is None:
+            resampler, first = Resampler(sound.rate, rate), sound.rate
+        if sound.rate != first:
+            raise InputError(f"sound: a block of {sound.rate} samples a second, expected {first}, as those before it")
+        yield resampler.push(sound.samples), False
+    yield (np.zeros(0, np.float32) if resampler is None else resampler.finish()), True
 
 
 def _read(data: bytes, name: object) -> Sound:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import int64
 from ...errors import InputError
-from ...files.sounds import Resampler, sound_of
+from ...files.sounds import blocks_at, sound_of
 from ...model.arguments import TensorSpec
 from ...model.model import Model
 from ...shapes import product
@@ -135,15 +135,9 @@ def _stream(
     through = SoundRun(run, spec)
 
     def answers(blocks: Iterable[Any]) -> Iterator[Answer]:
-        resampler = None
-        for k, block in enumerate(blocks):
-            sound = sound_of(block, settings[RATE])
-            if k == 0 and sound.rate != spec.rate:
-                resampler = Resampler(sound.rate, spec.rate)
-            samples = sound.samples if resampler is None else resampler.push(sound.samples)
-            yield follow(through.push(samples), through.count, False)
-        last = [] if resampler is None else through.push(resampler.finish())
-        yield follow([*last, *through.finish()], through.count, True)
+        for samples, ends in blocks_at(spec.rate, blocks, settings[RATE]):
+            rows = through.push(samples)
+            yield follow([*rows, *through.finish()] if ends else rows, through.count, ends)
 
     return answers
 

@@ -7,10 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from ...files import zoo
-from ...files.sounds import Resampler, sound_of
+from ...files.sounds import blocks_at, sound_of
 from ...files.urls import ZOO
 from ...language.tokenizing import Tokenizer
 from ...runtime.device import Device
@@ -62,7 +60,7 @@ class TranscribeTask(AnyTask):
 
     def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Transcript]:
         options, rate = _options(settings)
-        return self.transcriber.stream(_resampled(frames, rate), options)
+        return self.transcriber.stream((samples for samples, _ in blocks_at(RATE, frames, rate)), options)
 
     def __repr__(self) -> str:
         if self._transcriber is None:
@@ -74,17 +72,6 @@ def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None
     given = dict(settings)
     rate = given.pop("sampling_rate")
     return TranscribeOptions(**given), rate
-
-
-def _resampled(blocks: Iterable[Any], rate: int | None) -> Iterator[np.ndarray]:
-    resampler = None
-    for k, block in enumerate(blocks):
-        sound = sound_of(block, rate)
-        if k == 0 and sound.rate != RATE:
-            resampler = Resampler(sound.rate, RATE)
-        yield sound.samples if resampler is None else resampler.push(sound.samples)
-    if resampler is not None:
-        yield resampler.finish()
 
 
 def transcribe_task(source: str | Path, device: str | Device) -> TranscribeTask:
