@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import FormatError, InputError
 from ..files import reason
+from ..files.bounded import read_json_object
 from ..files.places import local_file
 from ..late_dataclass import dataclass
 from ..weights import read_weights
@@ -25,8 +26,6 @@ from ..weights.stored import StoredArray, Weights
 from .architectures import Architecture
 from .description import MAX_VOCABULARY, DecoderDescription, of_config, of_gguf
 
-MAX_CONFIG: Final = 10_000_000
-"""The most bytes of a config.json."""
 MAX_PIECES: Final = 1000
 _PIECE: Final = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 _CONFIG: Final = "config.json"
@@ -159,24 +158,11 @@ def _pieces(path: str | Path, name: str) -> tuple[Weights, Sequence[Path]]:
     return Weights(stored, first.metadata), paths
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of JSON."""
-    try:
-        if path.stat().st_size > MAX_CONFIG:
-            raise FormatError(f"{path}: {path.stat().st_size} bytes, at most {MAX_CONFIG} are read")
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as e:
-        raise FormatError(f"{path}: cannot be read as JSON: {e}") from None
-    if not isinstance(found, dict):
-        raise FormatError(f"{path}: JSON of a {type(found).__name__}, expected an object")
-    return found
-
-
 def _folder(folder: Path, context: int) -> ModelFiles:
     name = str(folder)
     if not (folder / _CONFIG).exists():
         raise InputError(f"{name}: without {_CONFIG}; give a folder of Hugging Face, with safetensors, or a GGUF file")
-    config = read_json(folder / _CONFIG)
+    config = read_json_object(folder / _CONFIG)
     description = of_config(config, context, f"{name}/{_CONFIG}")
     file = next((folder / f for f in (_INDEX, _TENSORS) if (folder / f).exists()), None)
     if file is None:

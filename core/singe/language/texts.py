@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import FormatError, InputError
-from .files import MAX_CONFIG, ModelFiles, read_json
+from ..files.bounded import read_bounded, read_json_object
+from .files import ModelFiles
 from .templating import ChatTemplate
 from .tokenizing import Tokenizer
 from .tokenizing.gguf import gguf_tokenizer_values
-from .tokenizing.tokenizer_json import read_json as read_values
+from .tokenizing.tokenizer_json import MAX_BYTES
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 
@@ -36,7 +37,7 @@ class ModelTexts:
         """A tokenizer.json that says all of itself, for a page, which reads no other file of the tokenizer."""
         if self._folder is None:
             return gguf_tokenizer_values(self._metadata)
-        values: Any = read_values(self._folder / "tokenizer.json")
+        values = read_json_object(self._folder / "tokenizer.json", MAX_BYTES)
         around = {"before": list(tokenizer.before), "after": list(tokenizer.after)}
         single = [*_marks("before", around), {"Sequence": {"id": "A"}}, *_marks("after", around)]
         special = {name: {"ids": ids} for name, ids in around.items() if ids}
@@ -50,7 +51,7 @@ class ModelTexts:
         found = {*tokenizer.end_of_turn, *(() if tokenizer.eos is None else (tokenizer.eos,))}
         for name in ("config.json", "generation_config.json"):
             if self._folder is not None and (self._folder / name).exists():
-                told = read_json(self._folder / name).get("eos_token_id")
+                told = read_json_object(self._folder / name).get("eos_token_id")
                 found |= {i for i in (told if isinstance(told, list) else [told]) if type(i) is int}
         return frozenset(found)
 
@@ -66,7 +67,7 @@ class ModelTexts:
             tokens = self._metadata.get("tokenizer.ggml.tokens", [])
             return self._metadata.get(_GGUF_TEMPLATE), (self._mark(tokens, "bos"), self._mark(tokens, "eos"))
         file = self._folder / "tokenizer_config.json"
-        config = read_json(file) if file.exists() else {}
+        config = read_json_object(file) if file.exists() else {}
         marks = _content(config.get("bos_token")), _content(config.get("eos_token"))
         own = self._folder / "chat_template.jinja"
         return (_text(own) if own.exists() else _chosen(config.get("chat_template"))), marks
@@ -83,10 +84,8 @@ def _marks(name: str, around: Mapping[str, list[int]]) -> list[dict[str, Any]]:
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > MAX_CONFIG:
-        raise FormatError(f"{path}: {path.stat().st_size} bytes, at most {MAX_CONFIG} are read")
     try:
-        return path.read_text("utf-8")
+        return read_bounded(path).decode()
     except ValueError:
         raise FormatError(f"{path}: not UTF-8") from None
 

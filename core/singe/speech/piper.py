@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..language.files import read_json
+from ..files.bounded import read_json_object
 from ..late_dataclass import dataclass
 from ..model.model import Model
 from .english.numbers import ABBREVIATION, SPACE
@@ -56,7 +56,7 @@ class VoiceDescription:
 
 def read_voice(path: Path) -> VoiceDescription:
     """The description in a voice's .onnx.json."""
-    values = read_json(path)
+    values = read_json_object(path)
 
     def part(name: str) -> Mapping[str, Any]:
         found = values.get(name, {})

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from ..errors import InputError, SingeError
 from ..files import write
+from ..files.bounded import read_json_list
 from ..report import clean
 from ..texts import say
 from .progress import doing
 
-MAX_FILE: Final = 10_000_000
 """The most bytes of a conversation that is read."""
 HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, /exit or Ctrl-D ends it"
 _OF_SAMPLING: Final = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")
@@ -66,13 +66,8 @@ class TerminalChat:
         say(f"{len(self.messages)} messages: {path}", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
-        try:
-            if path.stat().st_size > MAX_FILE:
-                raise InputError(f"{path}: {path.stat().st_size} bytes, at most {MAX_FILE} are read")
-            found = json.loads(path.read_bytes())
-        except (ValueError, RecursionError) as e:
-            raise InputError(f"{path}: no JSON: {e}") from None
-        sound = isinstance(found, list) and all(
+        found = read_json_list(path)
+        sound = all(
             isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str) for m in found
         )
         if not sound:

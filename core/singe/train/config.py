@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..files import reason, write
+from ..files import write
+from ..files.bounded import read_json_object
 
 C = TypeVar("C")
 
@@ -43,13 +44,7 @@ def in_json(value: object) -> Any:
 
 def read_config(path: str | Path, kind: type[C]) -> C:
     """The dataclass that a file of `write_config` holds; fields that it lacks have their defaults."""
-    try:
-        found = json.loads(Path(path).read_bytes())
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {reason(e)}") from e
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"{path}: not JSON: {e}") from None
-    return _made(kind, found, str(path))
+    return _made(kind, read_json_object(Path(path)), str(path))
 
 
 def setting(default: Any, text: str, least: float | None = None, most: float | None = None) -> Any:

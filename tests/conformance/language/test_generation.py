@@ -237,4 +237,4 @@ def test_a_terminal_talks_and_keeps_the_conversation(
     monkeypatch.setattr("sys.stdin", StringIO(f"/load {path}\n"))
     code, _, told = run(capsys, "chat", path, *options)
     assert code == 2
-    assert "no JSON" in told
+    assert "not JSON" in told

@@ -13,12 +13,12 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import write
+from ...files.bounded import read_json_object
 from ...tensors.functions.creation import tensor
 from ...weights import read_weights
 from ...weights.gguf.writer import gguf_pieces
 from ...weights.safetensors import safetensors_pieces
 from ...weights.stored import StoredArray
-from ..files import read_json
 from ..layers import floats
 from .lora import MAX_RANK, LanguageAdapter, LowRank, check_matrices, frozen_of
 from .names import hugging_names, target_of, turned, turned_axes
@@ -136,7 +136,7 @@ def _number(value: Any, what: str) -> float:
 
 
 def _peft(llm: LanguageModel, folder: Path) -> tuple[_Pairs, float, bool]:
-    config = read_json(folder / CONFIG)
+    config = read_json_object(folder / CONFIG)
     kind = config.get("peft_type")
     if kind != "LORA":
         raise FormatError(f"{folder / CONFIG}: an adapter of the kind {kind!r:.40}; Singe knows LORA")

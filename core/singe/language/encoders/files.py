@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import FormatError, InputError
+from ...files.bounded import read_json_object
 from ...model.model import Model
 from ...runtime.device import Device
 from ...tensors.tensor import Tensor
 from ...weights import read_weights
 from ...weights.stored import StoredArray
-from ..files import Tensors, read_json
+from ..files import Tensors
 from .description import MAX_SIZE, EncoderDescription, of_config
 from .families import EncoderFamily
 from .network import HEADS, INPUTS, EncoderHead, TextEncoder
@@ -27,7 +28,7 @@ _LABELS: Final = "classes.output.weight"
 
 def encoder_model(weights: Path, config: Path, head: str, device: str | Device, name: str) -> Model:
     """A Model of INPUTS, int32 (rows, tokens). head: one of HEADS."""
-    values = read_json(config)
+    values = read_json_object(config)
     description = of_config(values, str(config))
     row = HEADS[head]
     _check_model(values, description.family, row, str(config))

@@ -5,14 +5,14 @@ Truncation and padding are the caller's matter, and are not read.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import FormatError, InputError
+from ...errors import FormatError
+from ...files.bounded import read_json_object
 from ...late_dataclass import dataclass
 from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
@@ -289,23 +289,10 @@ def _vocabulary(ids: Mapping[str, int], added: Sequence[AddedToken], decoding: D
     return vocabulary
 
 
-def read_json(path: str | os.PathLike[str]) -> object:
-    """The values of a JSON file of bounded size."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{path.name} has {path.stat().st_size} bytes, expected at most {MAX_BYTES}")
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path.name} is no JSON: {error}") from None
-
-
 def read_tokenizer(path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None) -> Tokenizer:
     """The tokenizer of a `tokenizer.json`."""
-    config = None if config_path is None else read_json(config_path)
+    config = None if config_path is None else read_json_object(Path(config_path), MAX_BYTES)
     try:
-        return tokenizer_of(read_json(path), config, Path(path).name)
+        return tokenizer_of(read_json_object(Path(path), MAX_BYTES), config, Path(path).name)
     except RecursionError:
         raise FormatError(f"{Path(path).name} is nested too deeply") from None

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...dtypes import float32
 from ...errors import FormatError, InputError
-from ...language.files import Tensors, read_json
+from ...files.bounded import read_json_object
+from ...language.files import Tensors
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...weights import read_weights
@@ -99,8 +100,8 @@ def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
             f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]}, {_CTRANSLATE2} or {ONNX[0]} with {ONNX[1]}; "
             f"there are {', '.join(files) or 'none of them'}"
         )
-    config = read_json(files[CONFIG])
-    generation = read_json(files[GENERATION]) if GENERATION in files else {}
+    config = read_json_object(files[CONFIG])
+    generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
     if weights is None:
         description = of_config(config, generation, name)
         return WhisperFiles(name, description, files[TOKENIZER], lambda device: OnnxWhisper(description, files, device))

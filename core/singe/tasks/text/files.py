@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import FormatError
+from ...files.bounded import read_json_list, read_json_object
 from ..medium import Wishes
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ LENGTHS: Final = "sentence_bert_config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
 MODULES: Final = "modules.json"
 READS: Final = (TOKENIZER, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES)
-MAX_BYTES: Final = 1 << 22
 _POOLINGS: Final = {
     "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last", "pooling_mode_max_tokens": "max",
 }  # fmt: skip
@@ -86,7 +85,7 @@ def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def check_modules(files: Mapping[str, Path]) -> None:
     """Refuse a model that has parts after its network which no head computes."""
-    for module in _values(files, MODULES, list):
+    for module in read_json_list(files[MODULES]) if MODULES in files else ():
         kind = str(module.get("type") if isinstance(module, dict) else module).rpartition(".")[2]
         if kind not in _MODULES:
             raise FormatError(
@@ -96,20 +95,4 @@ def check_modules(files: Mapping[str, Path]) -> None:
 
 def _read(files: Mapping[str, Path], name: str) -> Mapping[str, Any]:
     """An object of a JSON file, empty if there is none."""
-    return _values(files, name, dict)
-
-
-def _values(files: Mapping[str, Path], name: str, kind: type) -> Any:
-    """What a JSON file holds, which is of this kind; empty if there is none."""
-    if name not in files:
-        return kind()
-    try:
-        path = files[name]
-        if path.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{path}: {path.stat().st_size} bytes, expected at most {MAX_BYTES}")
-        values = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{files[name]}: no JSON: {error}") from None
-    if not isinstance(values, kind):
-        raise FormatError(f"{files[name]}: a {type(values).__name__}, expected a {kind.__name__}")
-    return values
+    return read_json_object(files[name]) if name in files else {}

@@ -1,0 +1,44 @@
+"""Small files that others wrote, read whole: their size is asked before memory is taken, and JSON must be of the kind that is expected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import FormatError, InputError
+from .local import reason
+
+MAX_BYTES: Final = 10_000_000
+"""The most bytes of a file that describes something; callers whose files may be larger say so."""
+
+
+def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a file that has at most so many."""
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= most else None
+    except (OSError, ValueError) as e:
+        raise InputError(f"{path}: cannot be read: {reason(e)}") from None
+    if data is None:
+        raise FormatError(f"{path}: {size} bytes, at most {most} are read")
+    return data
+
+
+def read_json_object(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
+    return _read_json(path, dict, "an object", most)
+
+
+def read_json_list(path: Path, most: int = MAX_BYTES) -> list[Any]:
+    return _read_json(path, list, "a list", most)
+
+
+def _read_json(path: Path, kind: type, name: str, most: int) -> Any:
+    data = read_bounded(path, most)
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{path}: not JSON: {e}") from None
+    if not isinstance(values, kind):
+        raise FormatError(f"{path}: JSON of a {type(values).__name__}, expected {name}")
+    return values
