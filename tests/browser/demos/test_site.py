@@ -183,12 +183,11 @@ def test_a_language_model_that_cannot_be_had_is_left_out(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pages then say how to get it."""
-    weights = build.weights()
 
-    def fails(wheel: object) -> Path:
-        raise weights.Unavailable("no network")
+    def fails(name: str) -> Path:
+        raise build.sg.InputError("no network")
 
-    monkeypatch.setattr(weights, "fetch", fails)
+    monkeypatch.setattr(build.sg.zoo, "fetch", fails)
     said: list[str] = []
     assert build.language_model(said.append) is None
     assert "no network" in said[-1]
