@@ -10,32 +10,26 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
 import json
 import re
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from page_parts import filled
+from kept import CACHE, HERE, ROOT, STATIC, BuildError, Say, files_under, keep, module
+from page_parts import BACK, OFFLINE, filled
+from task_pages import TASK_PAGES, sample_address, with_tasks
 
 import singe as sg
 from singe import nn
-from singe.tools.export.page.own_page import CHAT, TASK_PAGES, own_page
+from singe.tools.export.page.own_page import CHAT, own_page
 from singe.tools.export.page.scripts import LANGUAGE, OF_TASKS, compact, readable_scripts
-from singe.tools.export.page.snippet import links
 from singe.tools.export.tuning import export_tuning
 
-HERE: Final = Path(__file__).resolve().parent
-ROOT: Final = HERE.parent
-STATIC: Final = ROOT / "static"
-CACHE: Final = HERE / ".cache"
 FOLDERS: Final = {
     "front": "",
     "prompt": "",
@@ -85,71 +79,15 @@ TUNED_TOKENS: Final = 64
 """Tokens in a step: a few seconds on one thread."""
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
-TASK: Final = "task.html"
-"""The name of a task's page where it is kept."""
-TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
-    "detect": {"model": ("faces", "zoo:blazeface", "Faces")},
-    "cutout": {"model": ("cutout", "zoo:selfie", "People")},
-    "hands": {
-        "model": ("landmarks", "zoo:hands", "Hands"),
-        "face": ("landmarks", "zoo:face-mesh", "Faces"),
-        "pose": ("landmarks", "zoo:pose", "People"),
-    },
-    "ocr": {"model": ("ocr", "zoo:ppocr", "Text")},
-    "search": {"model": ("search", "zoo:minilm", "Sentences")},
-    "sounds": {"model": ("voices", "zoo:silero-vad", "Voices"), "notes": ("notes", "zoo:basic-pitch", "Notes")},
-    "clean": {"model": ("denoise", "zoo:nsnet2", "Speech")},
-    "speech": {"model": ("speak", "zoo:joe", "Voice")},
-}
-"""A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
-MEDIA: Final = {"search": "text", "sounds": "sound", "clean": "sound", "speech": "speech"}
-"""What the tasks of a page take, if no pictures."""
-SHOWN: Final = {
-    "astronaut": "An astronaut in an orange suit",
-    "photographer": "A man with a camera on a tripod",
-    "figure": "A rendered woman, her arms away from her body",
-    "receipt": "A receipt, a notice and two signs, turned in all directions",
-    "letter": "A letter with a table and two columns",
-    "talk": "A voice, with pauses",
-    "tune": "A tune",
-    "fan": "A voice beside a fan",
-    "rain": "A voice in the rain",
-}
-"""A picture or sound of tasks/samples ↦ what it shows, or what one hears."""
-SOUNDS: Final = ("talk", "tune", "fan", "rain")
-"""Those that are sounds; tasks/sample_sounds.py makes them."""
-TASK_SAMPLES: Final = {
-    "detect": ("astronaut", "photographer", "figure"),
-    "cutout": ("astronaut", "photographer", "figure"),
-    "hands": ("figure", "astronaut", "photographer"),
-    "ocr": ("receipt", "letter"),
-    "search": (),
-    "sounds": ("talk", "tune"),
-    "clean": ("fan", "rain"),
-    "speech": (),
-}
-"""A page that is a task ↦ its pictures or sounds."""
-MODEL_MISSING: Final = "tasks/missing.html"
-"""What stands in the place of a task's page if there is no model."""
 OPENED_LATER: Final = {
     LANGUAGE_MODEL: LANGUAGE_PAGES,
     TUNED_MODEL: (TUNING_PAGE,),
-    **{f"{page}/": (f"{page}/index.html",) for page in TASKS},
+    **{f"{page}/": (f"{page}/index.html",) for page in TASK_PAGES},
 }
 """A bundle ↦ its pages. What they need is fetched when one of them is opened."""
-RUNNER: Final = ("singe", "index.html")
-"""How the names of files begin that one bundle of a page has for the others too."""
-BACK: Final = '<a class="quiet" href="../">Singe</a>'
-OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
 TUNED_CONTEXT: Final = 512
 CONTEXT: Final = 2048
 """How many tokens of a conversation the language model keeps: 94 MB of memory with SmolLM2."""
-
-Say = Callable[[str], None]
-
-
-class BuildError(Exception):
-    """A site that cannot be built; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     language.add_argument("--without-language", action="store_true", help="leave out the language model")
     parser.add_argument(
-        "--tasks", nargs="*", choices=tuple(TASKS), default=tuple(TASKS), metavar="PAGE",
-        help=f"the pages of tasks that get their models, of {', '.join(TASKS)}; default: all",
+        "--tasks", nargs="*", choices=tuple(TASK_PAGES), default=tuple(TASK_PAGES), metavar="PAGE",
+        help=f"the pages of tasks that get their models, of {', '.join(TASK_PAGES)}; default: all",
     )  # fmt: skip
     given = parser.parse_args(arguments)
     try:
@@ -187,10 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(
-    out: Path, with_python: bool = True, say: Say = print, language: Path | None = None, tasks: Collection[str] = TASKS.keys()
+    out: Path, with_python: bool = True, say: Say = print, language: Path | None = None, tasks: Collection[str] = tuple(TASK_PAGES)
 ) -> None:  # fmt: skip
     """Build the site in a folder; leftovers of an earlier build are removed. language: the GGUF of its language model, if it has one.
-    tasks: the pages of TASKS that get their models; others say how to get them."""
+    tasks: the pages of TASK_PAGES that get their models; others say how to get them."""
     begun = time.perf_counter()
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
         raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
@@ -241,13 +179,6 @@ def documentation_files(say: Say) -> dict[str, Path]:
 
 def weights() -> ModuleType:
     return module(HERE, "weights")
-
-
-def module(folder: Path, name: str) -> ModuleType:
-    """A script beside this one, or elsewhere in the repository."""
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return importlib.import_module(name)
 
 
 def demos() -> list[Demo]:
@@ -391,84 +322,6 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model | learning
 
 
-def with_tasks(
-    files: Mapping[str, Path], made: str, say: Say, tasks: Collection[str] = TASKS.keys()
-) -> dict[str, Path]:
-    """The site's files with the pages that are tasks, and their models; one whose model cannot be fetched says so."""
-    found = {name: path for name, path in files.items() if name != MODEL_MISSING}
-    for page, bundles in TASKS.items():
-        begun = time.perf_counter()
-
-        def make(folder: Path, page: str = page, bundles: Mapping[str, tuple[str, str, str]] = bundles) -> None:
-            say(f"{page}: making the bundles …")
-            for name, (kind, model, _) in bundles.items():
-                task = sg.task(kind, model)
-                sg.export(
-                    with_sentences(task) if kind == "search" else task,
-                    folder / name,
-                    dtype="float16" if kind in ("landmarks", "ocr") else "float32",
-                    device="cpu",
-                )
-            main, *others = bundles
-            for path in (p for name in others for p in (folder / name).iterdir() if p.name.startswith(RUNNER)):
-                path.unlink()
-            samples = {f"../{sample(name)}": SHOWN[name] for name in TASK_SAMPLES[page]}
-            hints = links(f"./{main}/", [p.name for p in files_under(folder / main)], ["model.json"])
-            choices = {f"./{name}/": told for name, (_, _, told) in bundles.items()} if others else {}
-            page_of = own_page(
-                TASK_PAGES[MEDIA.get(page, "picture")],
-                f"{hints}\n{OFFLINE}",
-                folder=f"./{main}/",
-                site=BACK,
-                samples=samples,
-                choices=choices,
-            )
-            (folder / TASK).write_bytes(page_of)
-
-        try:
-            if page not in tasks:
-                raise BuildError("it is not among --tasks")
-            kept = keep(f"{page}-{made}", make)
-            found |= sample_sounds(TASK_SAMPLES[page], say)
-        except (BuildError, sg.SingeError, OSError) as e:
-            say(f"{page}: without its model, the page will say so. {e}")
-            found[f"{page}/index.html"] = files[MODEL_MISSING]
-            continue
-        found[f"{page}/index.html"] = kept / TASK
-        bundled = (p for name in bundles for p in files_under(kept / name))
-        found |= {f"{page}/{p.relative_to(kept).as_posix()}": p for p in bundled}
-        say(f"{page}: {time.perf_counter() - begun:.1f} s")
-    return found
-
-
-def with_sentences(search: Any) -> Any:
-    """A search that has the sentences of search/, whose vectors are in a file, as making them takes minutes."""
-    folder = ROOT / "demos" / "search"
-    made = module(folder, "sentences").sentences()
-    facts = {"codes": "int8", "dimensions": 384, "texts": made}
-    index = {"index.json": json.dumps(facts).encode(), "index.bin": (folder / "index.bin").read_bytes()}
-    return sg.tasks.Task(search.model, search.info, {**search.files, **index})
-
-
-def sample(name: str) -> str:
-    """The address of a picture or sound of tasks/samples in the site."""
-    return f"tasks/samples/{name}.{'wav' if name in SOUNDS else 'jpg'}"
-
-
-def sample_sounds(names: Sequence[str], say: Say) -> dict[str, Path]:
-    """Those of these samples that are sounds; they are made once."""
-    wanted = [name for name in names if name in SOUNDS]
-    if not wanted:
-        return {}
-
-    def make(folder: Path) -> None:
-        say("tasks: making the sounds …")
-        module(HERE / "tasks", "sample_sounds").write(folder)
-
-    kept = keep(f"samples-{hashlib.sha256((HERE / 'tasks' / 'sample_sounds.py').read_bytes()).hexdigest()[:16]}", make)
-    return {sample(name): kept / f"{name}.wav" for name in wanted}
-
-
 def python_files(made: str, say: Say) -> dict[str, Path]:
     """Pyodide's folder; nothing if its files cannot be fetched."""
     setup = module(ROOT / "wasm" / "pyodide", "setup")
@@ -500,35 +353,6 @@ def source_stamp() -> str:
         digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def keep(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name in the cache, made if it is missing; older ones of its kind are removed."""
-    kept = CACHE / "site" / name
-    if kept.exists():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=kept.parent) as made:
-        folder = Path(made) / name
-        folder.mkdir()
-        make(folder)
-        for old in kept.parent.glob(f"{name.rsplit('-', maxsplit=1)[0]}-*"):
-            shutil.rmtree(old)
-        folder.rename(kept)
-    return kept
-
-
-def files_under(folder: Path) -> Iterator[Path]:
-    """All files, in order, except in hidden folders and Python's caches."""
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if path.name == "__pycache__" or path.name.startswith(".") or path.name.endswith(".egg-info"):
-            continue
-        if path.is_dir():
-            yield from files_under(path)
-        else:
-            yield path
 
 
 # --- the folder --------------------------------------------------------------------------------------------------------
@@ -571,13 +395,13 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
     later = ("python/", "docs/", "singe.d.ts", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
     small = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
-    of_tasks = ("tasks/", *(f"{page}/" for page in TASKS))
+    of_tasks = ("tasks/", *(f"{page}/" for page in TASK_PAGES))
     first = [name for name in small if not name.startswith((*OPENED_LATER, *of_tasks))]
     pages: dict[str, list[str]] = {}
     for bundle, opened in OPENED_LATER.items():
         needed = [name for name in listed if name.startswith(bundle) and name.endswith((".js", "/model.json"))]
         for page in opened:
-            samples = map(sample, TASK_SAMPLES.get(bundle.rstrip("/"), ()))
+            samples = map(sample_address, TASK_PAGES[bundle[:-1]].samples) if bundle[:-1] in TASK_PAGES else ()
             pages[page] = [*needed, *(name for name in (page, *samples) if name in listed and name not in first)]
     site = {"files": listed, "first": first, "pages": pages}
     text = (HERE / "front" / WORKER).read_text("utf-8")

@@ -34,6 +34,9 @@ HEAD: Final = (
 )
 DEMO_HEAD: Final = ('<link rel="icon" href="data:,">', '<link rel="stylesheet" href="{root}shared/demo.css">')
 """What the front page has of its own."""
+BACK: Final = '<a class="quiet" href="../">Singe</a>'
+OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
+"""What a page of a bundle has of the site: the way back, and what keeps it for a visit without a network."""
 MARK: Final = re.compile(r"^( *)<!-- (head|opening) -->\n", re.M)
 
 

@@ -57,11 +57,16 @@ def language_of(site: Path) -> Path | None:
     return file if file.exists() else None
 
 
-def demos_build() -> ModuleType:
-    """The script that builds the site."""
+def demos_script(name: str) -> ModuleType:
+    """A script of demos/."""
     if str(ROOT / "demos") not in sys.path:
         sys.path.insert(0, str(ROOT / "demos"))
-    return importlib.import_module("build")
+    return importlib.import_module(name)
+
+
+def demos_build() -> ModuleType:
+    """The script that builds the site."""
+    return demos_script("build")
 
 
 @contextmanager

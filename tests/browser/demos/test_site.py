@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sites import ROOT, TASKS, demos_build, language_of
+from sites import ROOT, TASKS, demos_build, demos_script, language_of
 
 build: Final = demos_build()
+tasks: Final = demos_script("task_pages")
 PAGES: Final = tuple(
     f"{name}index.html" for name in ("", "mnist/", "classify/", "train/", "write/", "tune/", "remote/")
 )
@@ -171,7 +172,7 @@ def test_python_that_cannot_be_had_is_left_out(tmp_path: Path, monkeypatch: pyte
         (folder / "half").write_text("of it")
         raise setup.SetupError("numpy: no network")
 
-    monkeypatch.setattr(build, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(demos_script("kept"), "CACHE", tmp_path / "cache")
     monkeypatch.setattr(setup, "assemble", fails)
     said: list[str] = []
     assert build.python_files("0", said.append) == {}
@@ -207,11 +208,12 @@ def test_a_task_whose_model_cannot_be_had_says_so(tmp_path: Path, monkeypatch: p
     def fails(kind: str, model: str) -> None:
         raise build.sg.InputError("no network")
 
-    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr(demos_script("kept"), "CACHE", tmp_path)
     monkeypatch.setattr(build.sg, "task", fails)
     said: list[str] = []
-    files = build.with_tasks({build.MODEL_MISSING: ROOT / "demos" / build.MODEL_MISSING}, "0", said.append)
-    assert files.keys() == {f"{page}/index.html" for page in build.TASKS}
+    missing = {tasks.MODEL_MISSING: ROOT / "demos" / tasks.MODEL_MISSING}
+    files = tasks.with_tasks(missing, "0", said.append, tasks.TASK_PAGES)
+    assert files.keys() == {f"{page}/index.html" for page in tasks.TASK_PAGES}
     for path in files.values():
         assert "make demo" in path.read_text()
         assert Elements(path.read_text()).found[0] == ("html", {"lang": "en"})
@@ -220,14 +222,16 @@ def test_a_task_whose_model_cannot_be_had_says_so(tmp_path: Path, monkeypatch: p
 
 def test_a_task_is_fetched_when_its_page_is_opened(site: Path) -> None:
     known = listing(site)
-    assert not [name for name in known["first"] if name.startswith(("tasks/", *(f"{page}/" for page in build.TASKS)))]
-    for page in build.TASKS:
+    assert not [
+        name for name in known["first"] if name.startswith(("tasks/", *(f"{page}/" for page in tasks.TASK_PAGES)))
+    ]
+    for page, task in tasks.TASK_PAGES.items():
         needed = {f"{page}/index.html"}
         if (site / page / "model").exists():
             needed |= {
                 f"{page}/model/model.json",
                 f"{page}/model/singe-tasks.js",
-                *map(build.sample, build.TASK_SAMPLES[page]),
+                *map(tasks.sample_address, task.samples),
             }
         assert needed <= set(known["pages"][f"{page}/index.html"])
 

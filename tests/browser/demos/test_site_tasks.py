@@ -4,6 +4,7 @@ files, the camera and the microphone, and without a network after one visit."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -12,15 +13,18 @@ import pytest
 from browsers import plain
 from desk import PATIENCE, Desk
 from packages import axe, findings
-from sites import demos_build, served, until
+from sites import demos_build, demos_script, served, until
+
+import singe as sg
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 build: Final = demos_build()
 pytestmark = pytest.mark.slow
-PAGES: Final = tuple(page for page in build.TASKS if page not in build.MEDIA)
-HEARING: Final = tuple(page for page, medium in build.MEDIA.items() if medium == "sound")
-BUNDLES: Final = {name: build.TASKS["hands"][name] for name in ("model", "face")}
-SAMPLE: Final = build.HERE / build.sample("astronaut")
+tasks: Final = demos_script("task_pages")
+PAGES: Final = {name: page for name, page in tasks.TASK_PAGES.items() if page.medium == "picture"}
+HEARING: Final = {name: page for name, page in tasks.TASK_PAGES.items() if page.medium == "sound"}
+SPEAKING: Final = {name: page for name, page in tasks.TASK_PAGES.items() if page.medium == "speech"}
+SAMPLE: Final = build.HERE / tasks.sample_address("astronaut.jpg")
 KEPT: Final = """async (names) => {
   const own = (await caches.keys()).find((name) => name.startsWith("singe-site"));
   const urls = own ? (await (await caches.open(own)).keys()).map(({ url }) => url) : [];
@@ -28,36 +32,37 @@ KEPT: Final = """async (names) => {
 }"""
 
 
-def pages_alone(cache: Path, tasks: Mapping[str, Any]) -> Path:
-    """A site of these tasks' pages alone."""
+def pages_alone(cache: Path, pages: Mapping[str, Any]) -> Path:
+    """A site of these pages alone."""
     shared = ("tasks/", "front-offline.js")
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "CACHE", cache)
-        patch.setattr(build, "TASKS", tasks)
-        files = build.with_tasks(
-            {k: v for k, v in build.page_files().items() if k.startswith(shared)}, "0", said.append
-        )
-        if not all(f"{page}/model/model.json" in files for page in tasks):
-            pytest.skip(said[-1])
+        patch.setattr(demos_script("kept"), "CACHE", cache)
+        files = {k: v for k, v in build.page_files().items() if k.startswith(shared)}
+        try:
+            for name, page in pages.items():
+                files |= tasks.task_files(name, page, "0", said.append)
+        except sg.InputError as e:
+            pytest.skip(str(e))
         build.write_site(files, cache / "out")
     return cache / "out"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tasks = {**{page: build.TASKS[page] for page in PAGES}, "hands": BUNDLES}
-    return pages_alone(tmp_path_factory.mktemp("cache"), tasks)
+    hands = PAGES["hands"]
+    two = replace(hands, bundles={place: hands.bundles[place] for place in ("model", "face")})
+    return pages_alone(tmp_path_factory.mktemp("cache"), {**PAGES, "hands": two})
 
 
 @pytest.fixture(scope="module")
 def hearing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pages_alone(tmp_path_factory.mktemp("cache"), {page: build.TASKS[page] for page in HEARING})
+    return pages_alone(tmp_path_factory.mktemp("cache"), HEARING)
 
 
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pages_alone(tmp_path_factory.mktemp("cache"), {"speech": build.TASKS["speech"]})
+    return pages_alone(tmp_path_factory.mktemp("cache"), SPEAKING)
 
 
 @pytest.fixture
@@ -99,7 +104,7 @@ def test_faces_of_samples_and_files_are_found(site: Path, address: str, browser:
     context = browser.new_context(viewport={"width": width, "height": 844})
     page = context.new_page()
     desk = opened(page, f"{address}detect/")
-    page.get_by_role("button", name=build.SHOWN["astronaut"]).focus()
+    page.get_by_role("button", name=tasks.SAMPLES["astronaut.jpg"]).focus()
     page.keyboard.press("Enter")
     said(page, "1 found")
     assert desk.item("top-1").inner_text().startswith("face: 9")
@@ -180,7 +185,7 @@ def runs_without_a_network(site: Path, browser: Any, name: str) -> None:
         desk = opened(page, f"{address}{name}/")
         desk.item("sample-0").click()
         said(page, "Done on wasm")
-        samples = [*map(build.sample, build.TASK_SAMPLES[name])]
+        samples = [*map(tasks.sample_address, tasks.TASK_PAGES[name].samples)]
         needed = [f"{name}/index.html", f"{name}/model/singe-tasks.js", f"{name}/model/model.json", *samples]
         until(page, f"({KEPT})({needed})")
         until(page, "caches.open('singe').then((c) => c.keys()).then((all) => all.length > 2)")
@@ -212,7 +217,7 @@ def test_sounds_are_heard(hearing: Path, browser: Any, tmp_path: Path, scheme: s
         for name, answer in answers.items():
             page = context.new_page()
             desk = opened(page, f"{address}{name}/")
-            page.get_by_role("button", name=build.SHOWN[build.TASK_SAMPLES[name][0]]).focus()
+            page.get_by_role("button", name=tasks.SAMPLES[HEARING[name].samples[0]]).focus()
             page.keyboard.press("Enter")
             said(page, answer)
             assert float(desk.value("time")) > 0
@@ -241,7 +246,7 @@ def test_sounds_are_heard(hearing: Path, browser: Any, tmp_path: Path, scheme: s
 
 @pytest.mark.full
 def test_the_microphone_is_heard_until_it_is_stopped(hearing: Path, browser: Any) -> None:
-    fan = hearing / build.sample("fan")
+    fan = hearing / tasks.sample_address("fan.wav")
     switches = "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
     shown = {"sounds": "[data-speaking=true]", "clean": "[data-heard]"}
     with plain(browser, *switches, f"--use-file-for-fake-audio-capture={fan}") as found, served(hearing) as address:

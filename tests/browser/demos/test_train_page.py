@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from desk import LOOKS, Desk, desk
 from digits import HANDS
-from sites import demos_build, until
+from sites import demos_build, demos_script, until
 
 import singe as sg
 
@@ -236,7 +236,7 @@ def test_where_mnist_cannot_be_had_the_site_has_a_part_of_it(tmp_path: Path, mon
         raise sg.InputError("no network")
 
     build = demos_build()
-    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr(demos_script("kept"), "CACHE", tmp_path)
     monkeypatch.setattr(sg.data, "MNIST", fails)
     said: list[str] = []
     assert build.images_file(build.weights().model_module("train", "data"), said.append).name == "small.bin"
