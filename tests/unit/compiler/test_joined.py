@@ -57,6 +57,27 @@ def runs(graph: Graph, *counts: int) -> list[list[np.ndarray]]:
     return [arrays[k : k + len(graph.inputs)] for k in range(0, len(arrays), len(graph.inputs))]
 
 
+# --- reductions that store several values ------------------------------------------------------------------------------
+
+
+@COMPILED
+def test_what_readers_can_compute_from_stored_values_is_not_stored(device_name: str) -> None:
+    """Of a normalisation whose differences and quotients are both read later, as gradients do, the differences are stored."""
+
+    b = Builder()
+    x, y = b.input("x", (32, 64), float32), b.input("y", (64, 64), float32)
+    mean = b.div(b.reduce_sum(x, axes=(1,)), b.const(64, float32))
+    away = b.sub(x, mean)
+    spread = b.sqrt(b.add(b.reduce_sum(b.mul(away, away), axes=(1,)), b.const(1, float32)))
+    normal = b.div(away, spread)
+    product = b.matmul(b.tanh(normal), y)
+    graph = Graph((x, y), (b.add(b.mul(product, normal), b.mul(away, spread)),), ("out",))
+    program = compare(device_name, graph, runs(graph, 1), tolerance=2e-5)
+    if device_name != "numpy":
+        shapes = [buffer.shape for buffer in program.buffers if buffer.place[0] == "slot"]
+        assert shapes.count((32, 64)) == 2, "the differences, and what the product reads"
+
+
 # --- kernels that are joined ------------------------------------------------------------------------------------------
 
 

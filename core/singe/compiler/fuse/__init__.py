@@ -168,6 +168,9 @@ class _Fuser:
                 break
             if storage_of(n) is n:
                 leaving = dict.fromkeys(storage_of(m) for m in growth.coords if self._leaves(m, growth))
+                for m in list(leaving):
+                    if m is not n and self._again(m, leaving, growth):
+                        del leaving[m]
                 if leaving.keys() == {n} or self._stores(leaving, growth):
                     best, exits = len(growth.coords), tuple(leaving)
         growth.restore(best, exits)
@@ -179,6 +182,14 @@ class _Fuser:
         if not growth.axes or growth.last not in leaving or len(leaving) > room or not self.found.isdisjoint(leaving):
             return False
         return not growth.full.isdisjoint(leaving) or not any(self._inlines(n, growth) for n in leaving)
+
+    def _again(self, n: Node, leaving: Mapping[Node, None], growth: Growth) -> bool:
+        """Whether the readers of a member outside the group rather compute it again, from values that the group stores
+        anyway, of which one at most is as large: they read no more, and it takes no memory."""
+        if n not in growth.full or len(n.inputs) < 2 or not self._inlines(n, growth):
+            return False
+        large = [x for x in n.inputs if product(x.shape) == product(n.shape)]
+        return len(large) == 1 and all(x in leaving for x in n.inputs) and _own_work(n) <= MAX_OPS_COMPUTED_AGAIN
 
     def _inlines(self, n: Node, growth: Growth) -> bool:
         """Whether the readers of a member outside the group are all elementwise over its elements, so that they can
