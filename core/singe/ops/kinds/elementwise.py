@@ -175,15 +175,19 @@ def narrow(values: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
 
 
 def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], attrs: Attrs) -> list[Any]:
-    """The gradient of an elementwise op: its derivative as one more elementwise op, summed over broadcast axes."""
+    """The gradient of an elementwise op: its derivative as one more elementwise op, summed over broadcast axes. Inputs that the
+    derivative does not read are zeros, so that they are not kept for it."""
     floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
     out: list[Any] = [None] * len(inputs)
     for i in floats:
         by = derivative_row(row, i)
         *_, given = params = [scalar.var(f"x{k}", x.dtype.compute) for k, x in enumerate((*inputs, g))]
         # The derivative of a sum is the gradient as it is: no op, and no copy of it.
-        same = g.dtype is inputs[i].dtype and by.body(*params, **attrs) is given
-        out[i] = sum_to(b, g if same else b.apply(by, *inputs, g, **attrs), inputs[i].shape)
+        partial = by.body(*params, **attrs)
+        read = set(scalar.postorder([partial]))
+        needed = [x if p in read else b.const(0, x.dtype) for x, p in zip(inputs, params, strict=False)]
+        same = g.dtype is inputs[i].dtype and partial is given
+        out[i] = sum_to(b, g if same else b.apply(by, *needed, g, **attrs), inputs[i].shape)
     return out
 
 
