@@ -178,6 +178,8 @@ def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], att
     """The gradient of an elementwise op: its derivative as one more elementwise op, summed over broadcast axes. Inputs that the
     derivative does not read are zeros, so that they are not kept for it."""
     floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
+    shape = broadcast([x.shape for x in inputs], row.name)
+    g = g if g.shape == shape else b.expand(g, shape=shape)
     out: list[Any] = [None] * len(inputs)
     for i in floats:
         by = derivative_row(row, i)
