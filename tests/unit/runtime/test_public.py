@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 
@@ -86,25 +87,28 @@ def demo_files(*suffixes: str) -> list[Path]:
     return [p for p in found if not built & set(p.relative_to(ROOT).parts)]
 
 
+FOR_THE_SITE: Final = {
+    "singe.files.zoo.sources": {"Wheel"},
+    "singe.tools.export.page.own_page": {"CHAT", "TASK_PAGES", "own_page"},
+    "singe.tools.export.page.scripts": {"LANGUAGE", "OF_TASKS", "compact", "readable_scripts"},
+    "singe.tools.export.page.snippet": {"links"},
+    "singe.tools.export.tuning": {"export_tuning"},
+    "singe.train.examples.mnist": {"Digits", "MEAN", "STD"},
+}
+"""What builds the site and fetches its weights uses besides: the pages of bundles, whose scripts it serves small, and the network that
+the training page has, too."""
+
+
 def test_demos_use_public_names_only() -> None:
     """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists and the submodules
     that are imported when they are used; so does Python in scripts."""
     public = {*singe.__all__, *vars(singe)["_SUBMODULES"]}
-    names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
-    names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
-    names["singe.tools.export.page.scripts"] = {
-        "LANGUAGE",
-        "OF_TASKS",
-        "compact",
-        "readable_scripts",
-    }  # the site serves these, small
-    names["singe.tools.export.page.own_page"] = {
-        "CHAT",
-        "TASK_PAGES",
-        "own_page",
-    }  # the site has the pages of such bundles
-    names["singe.tools.export.page.snippet"] = {"links"}
-    names["singe.tools.export.tuning"] = {"export_tuning"}
+    names: dict[str, set[str]] = {
+        "singe": public,
+        "singe.nn": set(nn.__all__),
+        "singe.data": set(data.__all__),
+        **FOR_THE_SITE,
+    }
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):
