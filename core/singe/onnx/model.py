@@ -136,6 +136,11 @@ def read_model(
     return _read(path_or_bytes, "ModelProto", name, fetch)
 
 
+def read_metadata(path_or_bytes: OnnxFile) -> dict[str, str]:
+    """What exporters have written beside a model, by key; the model itself is skipped."""
+    return _read(path_or_bytes, "ModelProto.Metadata", None)
+
+
 def read_tensor(path_or_bytes: OnnxFile) -> OnnxTensor:
     """The tensor in a serialised TensorProto (a `.pb` file), or in bytes."""
     return _read(path_or_bytes, "TensorProto", None)[1]
@@ -283,6 +288,10 @@ def _model(m: Fields, position: Position, files: Files) -> OnnxModel:
     return OnnxModel(position.name, version, opsets, m["graph"], functions, metadata, tuple(files.by_location))
 
 
+def _metadata(m: Fields, _: Position, __: Files) -> dict[str, str]:
+    return dict(m.get("metadata_props", ()))
+
+
 def _opset(m: Fields, position: Position, _: Files) -> tuple[str, int]:
     version = m.get("version", 0)
     if version < 1:
@@ -343,6 +352,7 @@ FORMAT: Final = Format(
                 25: many("functions", "FunctionProto"),
             },
         ),
+        "ModelProto.Metadata": Schema(_metadata, {14: many("metadata_props", "StringStringEntryProto")}),
         "GraphProto": Schema(
             _graph,
             {

@@ -73,7 +73,10 @@ class Finding:
         )
         points = "" if self.landmarks is None else f", {len(self.landmarks)} landmarks"
         hand = f"{self.handedness.lower()} " if self.handedness else ""
-        return f"{hand}{escaped(self.label)} {self.score:.1%}{where}{part}{points}"
+        return f"{hand}{escaped(self.label)} {self._told_score()}{where}{part}{points}"
+
+    def _told_score(self) -> str:
+        return f"{self.score:.1%}"
 
 
 def _corners(box: Box) -> tuple[float, float, float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ..errors import InputError
 from ..graph import Graph
@@ -15,6 +15,8 @@ from ..tensors.tensor import Tensor, home_of, value_on
 from .chains import CHAINS
 from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
+from .kinds.classify import VECTOR
+from .labels import SETS
 from .medium import Files, Fitted, Wishes
 from .spec import TaskSpec
 from .speech import SPEECH
@@ -25,6 +27,8 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     kind = kind_named(kind_name)
     medium = kind.medium
     wishes = medium.told(kind, wishes)
+    if not wishes.labels and len(names := SETS.get(kind.labels, ())) == 1:
+        wishes = replace(wishes, labels=names)
     fitted = medium.fit(model, kind, wishes)
     head, options = _head_of(fitted, kind, wishes)
     facts: Any = fitted.preparation
@@ -42,7 +46,16 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     return joined.graph(), info, fitted.files
 
 
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "chat": "a language model: sg.language.load(MODEL), or the command `singe chat MODEL`",
+    "file-type": "a model as it is: sg.load(MODEL), or the command `singe run MODEL`",
+}
+"""Kinds of the zoo's models that are no tasks here ↦ what they are used as."""
+
+
 def kind_named(name: str) -> TaskKind:
+    if name in ELSEWHERE:
+        raise InputError(f"task: {name} is no task of pictures, texts or sounds, but {ELSEWHERE[name]}")
     if name not in KINDS:
         raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SPEECH))}")
     return KINDS[name]
@@ -79,7 +92,18 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
     told = ", ".join(f"{name} {show(shape)}" for name, shape in shapes.items())
     if wishes.labels and any(head.recognise(shapes, Asked(fitted.size, None)) is not None for head in heads):
         raise InputError(
-            f"{kind.name}: {len(wishes.labels)} labels do not fit the outputs {told}: give as many as there are classes, or none"
+            f"{kind.name}: {len(wishes.labels)} labels, given or named by the file, do not fit the outputs {told}: give as many as there are "
+            "classes"
+        )
+    others = [
+        other.name
+        for other in KINDS.values()
+        if other.medium is kind.medium
+        and any(h is not VECTOR and h.recognise(shapes, Asked(fitted.size, None)) is not None for h in other.heads)
+    ]  # a vector may have any shape
+    if others and not wishes.head:
+        raise InputError(
+            f"{kind.name}: the outputs {told} are none of those that it decodes; {' and '.join(others)} would take them"
         )
     known = "; ".join(f"{head.name}: {head.about}" for head in heads)
     labels = f", with {len(wishes.labels)} labels" if wishes.labels else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,11 +33,20 @@ from .medium import Files, Wishes
 from .places import files_beside, model_place
 from .spec import TaskSpec
 from .speech import SPEECH
+from .stated import Stated, stated_by
 from .text.index import checked_texts, joined, read_index
 
 if TYPE_CHECKING:
     from .speech.speak import SpeakTask
     from .speech.transcribe import TranscribeTask
+
+
+_log: Final = logging.getLogger("singe")
+UNIT: Final = (255.0,)
+UNTOLD: Final = (
+    "%s: %s is given colours from 0 to 1, as most models of this kind take them; its file does not say. Many want "
+    'mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375), some order="bgr"; std=255 says that it is so'
+)
 
 
 class Task(AnyTask):
@@ -172,8 +182,9 @@ def task(
         kind_named(kind)
     if model is None:
         model = zoo.default_for(kind)
-    if isinstance(model, str) and model.startswith(ZOO) and not several:
-        row = zoo.find(model)
+    is_zoo = isinstance(model, str) and model.startswith(ZOO)
+    if is_zoo and not several:
+        row = zoo.find(str(model))
         labels, licence, head, size = (
             labels or row.options.get("labels"),
             licence or row.licence,
@@ -187,6 +198,7 @@ def task(
     if several:
         return _of_several(kind, model, given, device)
     medium = kind_named(kind).medium
+    stated = Stated()
     files = {} if beside is None else files_beside(Path(beside), medium.reads)
     if not isinstance(model, Model):
         place = model_place(model, medium.reads)
@@ -194,6 +206,7 @@ def task(
         if facts is not None:
             return _ready(kind, place.model, TaskSpec.from_dict(facts, str(model)), own_files, given, device)
         files = {**place.files, **files}
+        stated = stated_by(place.model)
         network = medium.network if place.model.suffix == SAFETENSORS else None
         model = (
             load(place.model, device, name=place.name) if network is None else network(kind_named(kind), place, device)
@@ -203,9 +216,17 @@ def task(
         value = preparation[name]
         preparation[name] = _numbers(name, value)
     wishes = Wishes(
-        labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, preparation, files
-    )
+        labels_of(labels) or (stated.labels if kind_named(kind).labels else ()),
+        (size, size) if isinstance(size, int) else size, head, licence or stated.licence, preparation, files, stated.size,
+    )  # fmt: skip
     graph, info, carried = build(model, kind, wishes)
+    if (
+        kind_named(kind).varied
+        and not is_zoo
+        and not preparation.keys() & {"mean", "std"}
+        and info.preparation.std == UNIT
+    ):
+        _log.warning(UNTOLD, kind, model.name)
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
 
 

@@ -13,6 +13,7 @@ from ..files.urls import ZOO
 from ..files.zoo import find
 from ..report import LEFT, RIGHT, fields, seconds, table
 from ..shapes import bytes_text
+from ..tasks.building import ELSEWHERE
 from ..tasks.chains import CHAINS
 from ..tasks.kinds import KINDS
 from ..tasks.task import task
@@ -50,6 +51,8 @@ def _list(timed: bool) -> None:
     say()
     if timed:
         say("Times are from a picture of 640 by 480 pixels, with nothing to find on it, to its answer.")
+    for kind, told in ELSEWHERE.items():
+        say(f"{kind}: {told}.")
     say('`singe zoo NAME` fetches one; "zoo:NAME" stands in place of a file in every command, and in sg.load.')
 
 

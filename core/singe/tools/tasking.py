@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import InputError
-from ..files.urls import ZOO
+from ..files.urls import ZOO, is_url
 from ..files.zoo import MODELS
 from ..report import seconds
 from ..tasks.calling import AnyTask
@@ -42,6 +42,7 @@ def task(args: Namespace) -> None:
     """Answer for each of the files."""
     beside = _beside(args)
     settings = {name: value for name in SETTINGS if (value := getattr(args, name)) is not None}
+    _check_files(args)
     made = task_of(args, args.kind, args.device or "auto", None if "labels" in beside else args.labels)
     answers: list[Any] = []
     with doing("running") as running:
@@ -103,13 +104,25 @@ def _looking(made: AnyTask, documents: list[str]) -> AnyTask:
     return made.index(documents) if documents else made
 
 
+def _check_files(args: Namespace) -> None:
+    """Refuse what is no file before a model is loaded, of the kinds that take files."""
+    if _takes_texts(args.kind):
+        return
+    for path in args.files:
+        if not is_url(path) and not Path(path).is_file():
+            raise InputError(f"{path}: cannot be read: {'a folder' if Path(path).is_dir() else 'no such file'}")
+
+
+def _takes_texts(kind: str) -> bool:
+    return kind == SPEAK or (kind in KINDS and KINDS[kind].medium is TEXT)
+
+
 def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:
     """The files that answers are written to: of several, those of a folder, with the names of the sources; of texts, and where names are
     alike, with their numbers."""
     if len(answers) == 1:
         return [Path(args.out)]
-    texts = args.kind == SPEAK or (args.kind in KINDS and KINDS[args.kind].medium is TEXT)
-    names = [str(k) if texts else Path(path).stem for k, path in enumerate(args.files, 1)]
+    names = [str(k) if _takes_texts(args.kind) else Path(path).stem for k, path in enumerate(args.files, 1)]
     if len(set(names)) < len(names):
         names = [f"{k}-{name}" for k, name in enumerate(names, 1)]
     Path(args.out).mkdir(parents=True, exist_ok=True)

@@ -145,7 +145,26 @@ def scored_boxes(outputs: Arrays) -> Any:
     ]
 
 
+def with_masks(outputs: Arrays, axis: int) -> Arrays:
+    """Also what masks are made of: two patterns, and two numbers for each place."""
+    ((name, rows),) = outputs.items()
+    numbers = np.full([2 if k == axis else n for k, n in enumerate(rows.shape)], 9.0, np.float32)
+    return {name: np.concatenate([rows, numbers], axis), "patterns": np.zeros((1, 2, SIDE // 4, SIDE // 4))}
+
+
 CASES: Mapping[str, Case] = {
+    "yolo8, with masks": (
+        lambda rng: with_masks(yolo8(rng), 1),
+        lambda o: [(centred(*r[:4]), r[4:-2]) for r in o["output0"][0].T],
+        "contain",
+        True,
+    ),
+    "yolo5, with masks": (
+        lambda rng: with_masks(yolo5(rng), 2),
+        lambda o: [(centred(*r[:4]), r[4] * r[5:-2]) for r in o["output0"][0]],
+        "contain",
+        True,
+    ),
     "yolo8": (yolo8, lambda o: [(centred(*r[:4]), r[4:]) for r in o["output0"][0].T], "contain", True),
     "yolo5": (yolo5, lambda o: [(centred(*r[:4]), r[4] * r[5:]) for r in o["output0"][0]], "contain", True),
     "yolox": (yolox, lambda o: list(yolox_boxes(o)), "corner", True),
@@ -229,13 +248,16 @@ def test_devices_answer_alike(on: sg.Device) -> None:
 
 
 def test_what_is_recognised_by_no_head_is_refused_with_its_shapes() -> None:
-    with pytest.raises(InputError, match=r"outputs logits \(1, 3\) are none of those that are known \(scored: "):
+    with pytest.raises(
+        InputError, match=r"outputs logits \(1, 3\) are none of those that it decodes; classify would take them"
+    ):
         sg.task("detect", detector({"logits": np.zeros((1, 3))}))
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"detect: 2 labels do not fit the outputs .*: give as many as there are classes, or none"
+        InputError,
+        match=r"detect: 2 labels, given or named by the file, do not fit the outputs .*: give as many as there are classes",
     ):
         sg.task("detect", detector(CASES["yolo8"][0](np.random.default_rng(0))), labels=["cat", "dog"])
 

@@ -169,11 +169,12 @@ def test_the_characters_are_those_of_the_file_beside_it_where_the_model_names_no
         sg.task("ocr", folder, device="numpy")
     (folder / "characters.txt").write_text("R\nB\n", encoding="utf-8")
     assert sg.task("ocr", folder, device="numpy")(page(), threshold=0.0).text == "R\nB"
-    (folder / "characters.txt").write_text("R\n", encoding="utf-8")  # so that 2 is a space, and nothing is 3
-    assert sg.task("ocr", folder, device="numpy")(page(), threshold=0.0).text == "R"
-    (folder / "characters.txt").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="the model reads character 2, of 2 that are named"):
-        sg.task("ocr", folder, device="numpy")(page(), threshold=0.0)
+    for whole in ("blank\nR\nB\n", "R\nB\n \n", "blank\nR\nB\n \n"):  # with nothing, with a space, or with both
+        (folder / "characters.txt").write_text(whole, encoding="utf-8")
+        assert sg.task("ocr", folder, device="numpy")(page(), threshold=0.0).text == "R\nB"
+    (folder / "characters.txt").write_text("R\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="tells 4 characters apart, and 1 are named"):
+        sg.task("ocr", folder, device="numpy")
     (folder / "characters.txt").write_bytes(b"\xff\xfe\n")
     with pytest.raises(FormatError, match="expected UTF-8 text"):
         sg.task("ocr", folder, device="numpy")

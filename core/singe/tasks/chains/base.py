@@ -25,10 +25,11 @@ Step = Callable[[Mapping[str, np.ndarray]], Arrays]
 
 @dataclass(frozen=True)
 class ChainPart:
-    """One of the models. files: the names that it may have in the zoo's row, and in a folder; build: the Graph of its preparation, the
-    model and its decoding; optional: whether the task does without it."""
+    """One of the models. files: the names that it may have in the zoo's row, and in a folder; words: parts of the names that makers give it;
+    build: the Graph of its preparation, the model and its decoding; optional: whether the task does without it."""
 
     files: Sequence[str]
+    words: Sequence[str]
     build: Callable[[Model], Graph]
     optional: bool = False
 
@@ -47,14 +48,15 @@ Following = Callable[[np.ndarray], Answer]
 
 @dataclass(frozen=True)
 class Chain:
-    """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent. facts:
+    """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent ↦ parts of the
+    names that makers give it. facts:
     labels and options of a ChainSpec, of the models and of the paths of all files. begin: with the settings of a call. settings: as in
     TaskKind."""
 
     name: str
     about: str
     parts: Mapping[str, ChainPart]
-    files: Sequence[str]
+    files: Mapping[str, Sequence[str]]
     facts: Callable[[Mapping[str, Model], Mapping[str, Path]], tuple[Sequence[str], Mapping[str, Any]]]
     begin: Callable[[ChainParts, Mapping[str, Any]], Following]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])

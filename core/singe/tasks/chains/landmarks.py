@@ -193,8 +193,12 @@ def _begin(parts: ChainParts, settings: Mapping[str, Any]) -> Following:
 LANDMARKS: Final = Chain(
     "landmarks", "the points of hands, of faces, or of people",
     {
-        "find": ChainPart(("palms.tflite", "faces.tflite", "people.tflite"), _finding),
-        "points": ChainPart(("hand.tflite", "face.tflite", "pose.tflite"), _pointing),
+        "find": ChainPart(
+            ("palms.tflite", "faces.tflite", "people.tflite"), ("palm_detection", "face_detection", "pose_detection"), _finding
+        ),
+        "points": ChainPart(
+            ("hand.tflite", "face.tflite", "pose.tflite"), ("hand_landmark", "face_landmark", "pose_landmark"), _pointing
+        ),
     },
-    (), _facts, _begin, {"threshold": 0.5, "top": 2},
+    {}, _facts, _begin, {"threshold": 0.5, "top": 2},
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ...errors import FormatError
 from ...graph import Graph
 from ...model.model import Model
 from ...shapes import dim_max
-from ...tensors.functions.creation import arange, concatenate, full, where
+from ...tensors.functions.creation import arange, concatenate, full, tensor, where
 from ...tensors.tensor import Tensor
 from ..answers import Box, Line, Page
 from ..picture.preparing import resampled, scalar
@@ -30,6 +30,10 @@ NARROW, WIDE = 160, 4096
 """The least and the largest width of lines that are read."""
 TURNING: Final = 192
 """The width for the model that says which are turned."""
+SMALL: Final = (80, 160)
+"""The height and width of lines for such a model of PP-OCRv5."""
+IMAGENET: Final = ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+"""The mean and the deviation of colours that it is given."""
 IS_TURNED: Final = 0.9
 DOUBTFUL: Final = 0.5
 """A turned line with a lower score is read the other way, too."""
@@ -38,8 +42,15 @@ UPRIGHT: Final = 1.5
 AT_ONCE: Final = 6
 """So many lines are read at once, of much the same width."""
 CHARACTERS: Final = "characters.txt"
+BLANK: Final = "blank"
+"""What some files of characters call nothing."""
 _ROUNDING: Final = 1e-6
 """Taken off a width, so that a whole one is the same however it was rounded."""
+_LINES: Final[Mapping[str, Sequence[int | str]]] = {
+    "picture": ("height", "width", 4), "places": ("lines", 6), "widths": ("lines",), "columns": ("columns",), "samples": ("samples",),
+}  # fmt: skip
+"""The inputs of Graphs that see lines."""
+_LINE_TYPES: Final = dict.fromkeys(_LINES, "float32") | {"picture": "uint8", "columns": "uint8"}
 
 
 def _finding(model: Model) -> Graph:
@@ -73,15 +84,29 @@ def _of_lines(model: Model, decode: Any) -> Graph:
         pixels = where(shown.unsqueeze(1).unsqueeze(-1), pixels, 127.5)
         return decode(applied(net, _given(pixels))[0])
 
-    shapes: Any = {
-        "picture": ("height", "width", 4), "places": ("lines", 6), "widths": ("lines",), "columns": ("columns",), "samples": ("samples",),
-    }  # fmt: skip
-    kinds = dict.fromkeys(shapes, "float32") | {"picture": "uint8", "columns": "uint8"}
-    return Model.of(whole, shapes, "numpy", dtypes=kinds).graph()
+    return Model.of(whole, _LINES, "numpy", dtypes=_LINE_TYPES).graph()
 
 
 def _turning(model: Model) -> Graph:
+    shape = model.inputs[0].shape if model.inputs else ()
+    if shape and tuple(shape[1:]) == (3, *SMALL):
+        return _turning_small(model)
     return _of_lines(model, lambda chances: {"turned": chances[:, 1]})  # pyright: ignore[reportUnknownLambdaType]
+
+
+def _turning_small(model: Model) -> Graph:
+    """A model that sees each line stretched to SMALL, in the colours of ImageNet."""
+    net = model.graph()
+    height, width = SMALL
+    mean, std = (tensor(np.array(x, np.float32)) for x in IMAGENET)
+
+    def whole(picture: Tensor, places: Tensor, widths: Tensor, columns: Tensor, samples: Tensor) -> dict[str, Tensor]:
+        wider, higher = (widths / width).unsqueeze(1), HEIGHT / height
+        stretched = concatenate([places[:, :2], places[:, 2:4] * wider, places[:, 4:] * higher], axis=1)
+        pixels = (cropped(picture, stretched, height, width, samples) - mean) / std
+        return {"turned": applied(net, pixels.permute(0, 3, 1, 2))[0][:, 1]}
+
+    return Model.of(whole, _LINES, "numpy", dtypes=_LINE_TYPES).graph()
 
 
 def _reading(model: Model) -> Graph:
@@ -99,8 +124,9 @@ def collapsed(chances: Tensor) -> dict[str, Tensor]:
     return {"characters": where(begins, best, 0), "scores": score}
 
 
-def characters_of(files: Mapping[str, Path]) -> Sequence[str]:
-    """What the reader tells apart, by number: nothing first, a space last. Its file says it, or the file beside it."""
+def characters_of(model: Model, files: Mapping[str, Path]) -> Sequence[str]:
+    """What the reader tells apart, by number: nothing first. Its file says it, or the file beside it; both may leave out nothing, which is
+    first, and the space, which is last: how many it tells apart says whether they do."""
     from ...onnx.model import read_model  # noqa: PLC0415 (other tasks need no reader of ONNX files for what they know)
 
     reader = files["rec"]
@@ -115,7 +141,19 @@ def characters_of(files: Mapping[str, Path]) -> Sequence[str]:
         except UnicodeDecodeError as e:
             raise FormatError(f"{files[CHARACTERS]}: expected UTF-8 text, a character on each line: {e}") from e
     lines = told.replace("\r\n", "\n").split("\n")
-    return ["", *(lines[:-1] if lines[-1] == "" else lines), " "]
+    lines = lines[:-1] if lines[-1] == "" else lines
+    count = model.graph().outputs[0].shape[-1:]
+    known = count[0] if count and isinstance(count[0], int) else len(lines) + 2
+    forms = {
+        len(lines) + 2: ["", *lines, " "],
+        len(lines) + 1: ["", *lines[1:], " "] if lines[:1] == [BLANK] else ["", *lines],
+        len(lines): ["", *lines[1:]],
+    }
+    if known not in forms:
+        raise FormatError(
+            f"{reader}: tells {known} characters apart, and {len(lines)} are named; give the {CHARACTERS} that it was trained with"
+        )
+    return forms[known]
 
 
 def _begin(parts: ChainParts, settings: Mapping[str, Any]) -> Following:
@@ -244,6 +282,10 @@ def _box(corners: np.ndarray) -> Box:
 
 OCR: Final = Chain(
     "ocr", "the lines of text of a picture, in reading order",
-    {"det": ChainPart(("det.onnx",), _finding), "cls": ChainPart(("cls.onnx",), _turning, optional=True), "rec": ChainPart(("rec.onnx",), _reading)},
-    (CHARACTERS,), lambda models, files: (characters_of(files), {}), _begin, {"threshold": 0.5},
+    {
+        "det": ChainPart(("det.onnx",), ("det",), _finding),
+        "cls": ChainPart(("cls.onnx",), ("cls",), _turning, optional=True),
+        "rec": ChainPart(("rec.onnx",), ("rec",), _reading),
+    },
+    {CHARACTERS: ("dict", "keys")}, lambda models, files: (characters_of(models["rec"], files), {}), _begin, {"threshold": 0.5},
 )  # fmt: skip

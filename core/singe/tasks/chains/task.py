@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -107,8 +108,21 @@ def _files(chain: Chain, source: str | Path) -> dict[str, Path]:
         raise InputError(f"{chain.name}: {source}: no such folder, expected one with several models, or zoo:NAME")
     named = {name: part.files for name, part in chain.parts.items()} | {name: (name,) for name in chain.files}
     is_zoo = _is_zoo(source)
-    here = {f.name for f in zoo.find(str(source)).files} if is_zoo else _in_folder(source)
+    here = [f.name for f in zoo.find(str(source)).files] if is_zoo else _in_folder(Path(source))
     found = {name: file for name, files in named.items() for file in files if file in here}
+    words = {name: part.words for name, part in chain.parts.items()} | dict(chain.files)
+    for name in words.keys() - found.keys():
+        like = [
+            file
+            for file in here
+            if Path(file).suffix == Path(named[name][0]).suffix and _has(Path(file).stem, words[name])
+        ]
+        if len(like) > 1:
+            raise InputError(
+                f"{chain.name}: {source} has several files that may be {_either(named[name])}: {', '.join(like)}; give a folder with one"
+            )
+        if like:
+            found[name] = like[0]
     lacking = [_either(part.files) for name, part in chain.parts.items() if name not in found and not part.optional]
     if lacking:
         raise InputError(
@@ -122,8 +136,15 @@ def _is_zoo(source: str | Path) -> bool:
     return isinstance(source, str) and source.startswith(ZOO)
 
 
-def _in_folder(folder: str | Path) -> set[str]:
-    return {path.name for path in Path(folder).iterdir() if path.is_file()} if Path(folder).is_dir() else set()
+def _in_folder(folder: Path) -> list[str]:
+    """The files of a folder, then those of the folders in it."""
+    found = [path for form in ("*", "*/*") for path in sorted(folder.glob(form)) if path.is_file()]
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def _has(name: str, words: Sequence[str]) -> bool:
+    """Whether a name has one of these words among its own; the number of a version ends a word, too."""
+    return any(re.search(rf"(?<![a-z]){re.escape(word)}(?![a-z])", name.lower()) for word in words)
 
 
 def _either(names: Sequence[str]) -> str:

@@ -51,6 +51,7 @@ class TaskKind:
     """A row of KINDS. medium: what it is given; answer: of the Graph's outputs, and of what the medium read; size: how much a model takes at
     once that leaves it open: the sides of a picture, the tokens of a text; preparation: fields of the medium's TaskInput; labels: the set of
     labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
+    varied: whether its models have learned from pixels prepared in several ways, which their files do not say;
     live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it; network:
     of a model that is made by its architecture, the head."""
 
@@ -67,6 +68,7 @@ class TaskKind:
     live: Callable[[TaskSpec, Mapping[str, Any]], Live] | None = None
     holds: Callable[[Files], Any] = lambda files: None
     network: str = ""
+    varied: bool = False
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

@@ -64,7 +64,7 @@ VECTOR = Head("vector", "a vector (1, width), or one for each place", _is_vector
 
 CLASSIFY = TaskKind(
     "classify", "what a picture shows", PICTURE, (SCORES,), _classes, preparation={"filter": "cubic", "crop": 0.875}, labels="imagenet",
-    settings={"top": 5},
+    settings={"top": 5}, varied=True,
 )  # fmt: skip
 EMBED_IMAGE = TaskKind(
     "embed-image",
@@ -73,4 +73,5 @@ EMBED_IMAGE = TaskKind(
     (VECTOR,),
     _embedding,
     preparation={"filter": "cubic"},
+    varied=True,
 )

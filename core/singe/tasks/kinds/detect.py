@@ -56,16 +56,27 @@ def _classes(numbers: int, others: int, asked: Asked) -> bool:
 # --- recognising ------------------------------------------------------------------------------------------------------
 
 
+def _without_masks(shapes: Shapes) -> tuple[Shapes, int]:
+    """The outputs without the patterns (1, patterns, height, width) of which a place's last numbers make its mask, and how many those are."""
+    patterns = {name: s for name, s in shapes.items() if len(s) == 4 and s[0] == 1}
+    if len(patterns) != 1 or len(shapes) != 2:
+        return shapes, 0
+    ((name, shape),) = patterns.items()
+    return {n: s for n, s in shapes.items() if n != name}, shape[1]
+
+
 def _is_yolo8(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    if (rows := _rows(shapes)) is None or rows[1] <= rows[0] or not _classes(rows[0], 4, asked):
+    shapes, masks = _without_masks(shapes)
+    if (rows := _rows(shapes)) is None or rows[1] <= rows[0] or not _classes(rows[0], 4 + masks, asked):
         return None
-    return {} if _strides(rows[1], asked.size) else None
+    return {"output": next(iter(shapes)), "ends": rows[0] - masks} if _strides(rows[1], asked.size) else None
 
 
 def _is_yolo5(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    if (rows := _rows(shapes)) is None or rows[0] % 3 or not _classes(rows[1], 5, asked):
+    shapes, masks = _without_masks(shapes)
+    if (rows := _rows(shapes)) is None or rows[0] % 3 or not _classes(rows[1], 5 + masks, asked):
         return None
-    return {} if _strides(rows[0] // 3, asked.size) else None
+    return {"output": next(iter(shapes)), "ends": rows[1] - masks} if _strides(rows[0] // 3, asked.size) else None
 
 
 def _is_nanodet(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -117,7 +128,7 @@ def _is_detr(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     return {"boxes": boxes, "scores": scores, "nothing": nothing}
 
 
-def _is_ssd(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+def is_ssd(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     boxes, scores = _pair(shapes)
     if boxes is None or scores is None or shapes[boxes][1] <= 2000:
         return None
@@ -158,13 +169,13 @@ def _decoded(
 
 
 def _yolo8(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    rows = only(outputs)[0].permute(1, 0)
-    return {"boxes": corners(rows[:, :2], rows[:, 2:4]), "scores": rows[:, 4:]}
+    rows = outputs[options["output"]][0].permute(1, 0)
+    return {"boxes": corners(rows[:, :2], rows[:, 2:4]), "scores": rows[:, 4 : options["ends"]]}
 
 
 def _yolo5(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    rows = only(outputs)[0]
-    return {"boxes": corners(rows[:, :2], rows[:, 2:4]), "scores": rows[:, 4:5] * rows[:, 5:]}
+    rows = outputs[options["output"]][0]
+    return {"boxes": corners(rows[:, :2], rows[:, 2:4]), "scores": rows[:, 4:5] * rows[:, 5 : options["ends"]]}
 
 
 def _yolox(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
@@ -208,7 +219,7 @@ def _detr(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping
     return {"boxes": corners(boxes[:, :2], boxes[:, 2:]), "scores": scores}
 
 
-def _ssd(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
+def ssd(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
     return {"boxes": outputs[options["boxes"]][0] * _sides(frame), "scores": outputs[options["scores"]][0][:, 1:]}
 
 
@@ -230,10 +241,10 @@ _AROUND_ZERO: Final = {"mean": (127.0,), "std": (128.0,)}
 HEADS: Final = (
     Head("scored", "boxes, scores and classes: RT-DETR, TensorFlow", _is_scored, _decoded(_scored, _KEEPS_ALL), {"fit": "stretch"}),
     Head("detr", "logits and boxes of queries: DETR, RT-DETR", _is_detr, _decoded(_detr, _KEEPS_ALL), {"fit": "stretch"}),
-    Head("ssd", "scores with a background, and boxes as parts of the input: SSD", _is_ssd, _decoded(_ssd), {"fit": "stretch", **_AROUND_ZERO}),
+    Head("ssd", "scores with a background, and boxes as parts of the input: SSD", is_ssd, _decoded(ssd), {"fit": "stretch", **_AROUND_ZERO}),
     Head("list", "rows of corners, score and class: YOLOv10, and models that suppress boxes themselves", _is_list, _decoded(_list, _KEEPS_ALL)),
-    Head("yolo8", "(1, 4 + classes, places): YOLOv8 to 12", _is_yolo8, _decoded(_yolo8)),
-    Head("yolo5", "(1, 3 · places, 5 + classes): YOLOv5, v7", _is_yolo5, _decoded(_yolo5)),
+    Head("yolo8", "(1, 4 + classes, places), and what masks are made of, which are left out: YOLOv8 to 12", _is_yolo8, _decoded(_yolo8)),
+    Head("yolo5", "(1, 3 · places, 5 + classes), and what masks are made of, which are left out: YOLOv5, v7", _is_yolo5, _decoded(_yolo5)),
     Head("picodet", "for each stride (1, places, classes) and (1, places, 32): PicoDet, NanoDet", _is_picodet, _decoded(_picodet),
          {"fit": "stretch", "mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}),
     Head("nanodet", "(1, places, classes + 32): NanoDet", _is_nanodet, _decoded(_nanodet),

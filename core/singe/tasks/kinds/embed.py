@@ -19,16 +19,26 @@ _SENTENCE: Final = "sentence_embedding"
 """What sentence-transformers calls the output that is pooled already."""
 
 
+_SCORES: Final = ("logits", "scores", "probabilities")
+"""How outputs that hold no vectors are called."""
+
+
+def _vectors(shapes: Shapes) -> Shapes:
+    """Without what is called scores of classes or of words."""
+    return {name: shape for name, shape in shapes.items() if not any(word in name.lower() for word in _SCORES)}
+
+
 def _is_pooled(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     """Beside others, a vector may be of another use, such as BERT's of the first token."""
     if _SENTENCE in shapes and len(shapes[_SENTENCE]) == 2:
         return {"output": _SENTENCE}
-    name, shape = next(iter(shapes.items()))
-    return {"output": name} if len(shapes) == 1 and len(shape) == 2 else None
+    found = _vectors(shapes)
+    name = next((name for name, shape in found.items() if len(shape) == 2), None)
+    return None if name is None or len(shapes) > 1 else {"output": name}
 
 
 def _are_tokens(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    name = next((name for name, shape in shapes.items() if len(shape) == 3), None)
+    name = next((name for name, shape in _vectors(shapes).items() if len(shape) == 3), None)
     return None if name is None else {"output": name}
 
 

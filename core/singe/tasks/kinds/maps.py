@@ -22,7 +22,13 @@ def _channels(shape: tuple[int, ...], asked: Asked) -> tuple[int, bool] | None:
         return None
     last = shape[3] < min(shape[1:3]) and (shape[1] >= shape[3])
     count, sides = (shape[3], shape[1:3]) if last else (shape[1], shape[2:])
-    return (count, last) if min(sides) > 1 else None
+    return (count, last) if _is_map(sides, asked) else None
+
+
+def _is_map(sides: tuple[int, ...], asked: Asked) -> bool:
+    """Whether height and width have the proportions of the input, to a pixel: otherwise they count something else."""
+    (height, width), (own_height, own_width) = sides, asked.size
+    return min(sides) > 1 and abs(height * own_width - width * own_height) <= max(own_height, own_width)
 
 
 def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -34,7 +40,7 @@ def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
 
 def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     shape = only(shapes)
-    if len(shape) == 3 and shape[0] == 1 and min(shape[1:]) > 1:
+    if len(shape) == 3 and shape[0] == 1 and _is_map(shape[1:], asked):
         return {"last": False}
     found = _channels(shape, asked)
     return {"last": found[1]} if found and found[0] == 1 else None
@@ -109,13 +115,14 @@ _WHOLE = {"fit": "stretch"}
 SEGMENT = TaskKind(
     "segment", "the parts of a picture, with a mask for each", PICTURE,
     (Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts),), _segments, 512, _WHOLE,
+    varied=True,
 )  # fmt: skip
 CUTOUT = TaskKind(
     "cutout", "what stands before the background, as transparency", PICTURE,
     (Head("alpha", "one map, (1, 1, height, width)", _is_single, _alpha),
-     Head("two classes", "scores of background and foreground", _is_pair, _second)), _cutout, 512, _WHOLE,
+     Head("two classes", "scores of background and foreground", _is_pair, _second)), _cutout, 512, _WHOLE, varied=True,
 )  # fmt: skip
 DEPTH = TaskKind(
     "depth", "how far each pixel is, or how near: as the model says", PICTURE,
-    (Head("distance", "one map, (1, height, width)", _is_single, _far),), _depth, 518, _WHOLE,
+    (Head("distance", "one map, (1, height, width)", _is_single, _far),), _depth, 518, _WHOLE, varied=True,
 )  # fmt: skip

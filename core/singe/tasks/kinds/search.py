@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import InputError
+from ...late_dataclass import dataclass
 from ..answers import Arrays, Finding, Findings
 from ..spec import TaskSpec
 from ..text.index import TextIndex, read_index
@@ -17,6 +18,14 @@ QUERY: Final = "query"
 PASSAGES: Final = ("passage", "document")
 """What models call the prompt of a query, and that of what is looked for."""
 REACH: Final = 2000
+
+
+@dataclass(frozen=True)
+class Hit(Finding):
+    """A text that was found. score: the cosine of its vector and the query's, from −1 to 1."""
+
+    def _told_score(self) -> str:
+        return f"{self.score:.3f}"
 
 
 def _query(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence[Asking]:
@@ -36,7 +45,7 @@ def _hits(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str
         raise InputError(f"search: among: expected numbers of texts, below {len(index.texts)}")
     query = unit(reading.mean(found["vector"]), index.table.shape[1])
     hits = index.nearest(query, top, reach, among)
-    return Findings(spec.kind, None, [Finding(index.texts[k], score, k) for k, score in hits], windows=reading.windows)
+    return Findings(spec.kind, None, [Hit(index.texts[k], score, k) for k, score in hits], windows=reading.windows)
 
 
 SEARCH: Final = TaskKind(

@@ -4,11 +4,12 @@ makes its input of rows of samples."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ...dtypes import int64
+from ...errors import InputError
 from ...late_dataclass import dataclass
 from ...model.arguments import TensorSpec
 from ...shapes import Size
@@ -29,23 +30,30 @@ class SoundFrame:
 
 @dataclass(frozen=True)
 class SoundForm:
-    """A row of FORMS. recognise: the facts of a model's input and the sizes that its open ones become, or None; input: the model's input of
+    """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives: its facts and the sizes that its
+    open ones become, or None; input: the model's input of
     rows (rows, width), and what it is told. tail: how many samples of a row's output are remembered for the next."""
 
     name: str
     about: str
-    recognise: Callable[[TensorSpec, Sequence[TensorSpec]], tuple[SoundInput, Mapping[str, int]] | None]
+    recognise: Callable[
+        [TensorSpec, Sequence[TensorSpec], Mapping[str, Any]], tuple[SoundInput, Mapping[str, int]] | None
+    ]
     input: Callable[[Tensor, SoundInput], tuple[Tensor, Tensor | None]]
     tail: Callable[[SoundInput], int] = lambda spec: 0
 
 
 _CONTEXTS: Final = {576: 64, 288: 32}
 """Silero's rows ↦ how many of their samples are of the row before."""
+_LAYERS: Final = 2
+"""Silero's models with such rows remember the state and the cell of an LSTM: in one input of two, or in two of one."""
 _OPEN_WIDTHS: Final = {128: 576, 64: 512}
 """The last size of a state ↦ the samples in a row of Silero's models that leave them open."""
 
 
-def _frames(x: TensorSpec, others: Sequence[TensorSpec]) -> tuple[SoundInput, Mapping[str, int]] | None:
+def _frames(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 2:
         return None
@@ -57,7 +65,12 @@ def _frames(x: TensorSpec, others: Sequence[TensorSpec]) -> tuple[SoundInput, Ma
     )
     if width is None:
         return None
-    before = _CONTEXTS.get(width, 0)
+    before = given.get("before", _CONTEXTS.get(width, 0))
+    if before and "before" not in given and sum(d for s in states for d in s[:1] if isinstance(d, int)) != _LAYERS:
+        raise InputError(
+            f"task: the model takes rows of {width} samples, as Silero's do, but remembers other things, and does not say how many of them are of "
+            "the row before: give before=, such as 64"
+        )
     is_sequence = isinstance(shape[0], Size) and not any(isinstance(d, Size) for s in states for d in s)
     sizes = {str(d): 1 for o in (x, *others) for d in o.shape or () if isinstance(d, Size)}
     sizes |= {str(shape[1]): width} if isinstance(shape[1], Size) else {}
@@ -100,7 +113,9 @@ SPECTRA: Final[Mapping[int, Spectra]] = {
 """How many frequencies a model takes ↦ what they are of: the two of NSNet2."""
 
 
-def _bins(x: TensorSpec, others: Sequence[TensorSpec]) -> tuple[SoundInput, Mapping[str, int]] | None:
+def _bins(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = tuple(x.shape or ())
     known = SPECTRA.get(shape[2]) if len(shape) == 3 and isinstance(shape[2], int) else None
     if known is None or others or not isinstance(shape[1], Size):
@@ -128,7 +143,9 @@ _OVERLAP: Final = 30 * 256
 """Samples that two windows of basic-pitch share: 30 of its frames."""
 
 
-def _windows(x: TensorSpec, others: Sequence[TensorSpec]) -> tuple[SoundInput, Mapping[str, int]] | None:
+def _windows(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 3 or shape[2] != 1 or not isinstance(shape[1], int) or shape[1] <= 2 * _OVERLAP or others:
         return None

@@ -17,7 +17,7 @@ from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
 from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
-from .forms import FORMS, SoundFrame
+from .forms import FORMS, SoundForm, SoundFrame
 from .remembering import remembering
 from .running import SAMPLES, STATE, SoundRun, joined
 from .spec import SoundInput
@@ -32,7 +32,7 @@ RATE: Final = "sampling_rate"
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     form = FORMS[kind.preparation["form"]]
-    place, spec, sizes = _input_of(model, kind, form.recognise, form.about)
+    place, spec, sizes = _input_of(model, kind, form, wishes.preparation)
     graph, own = remembering(model.graph(sizes))
     kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
     shapes = [tuple(d for d in graph.inputs[k].shape if isinstance(d, int)) for k, _ in kept]
@@ -75,15 +75,19 @@ def _inputs(spec: SoundInput) -> Inputs:
 
 
 def _input_of(
-    model: Model, kind: TaskKind, recognise: Any, about: str
+    model: Model, kind: TaskKind, form: SoundForm, given: Mapping[str, Any]
 ) -> tuple[int, SoundInput, Mapping[str, int]]:  # fmt: skip
     """The number of the input that takes samples, the facts of it, and the numbers that open sizes become."""
     for k, x in enumerate(model.inputs):
         others = [o for o in model.inputs if o is not x]
-        if x.dtype.is_float and all(_is_told(o) for o in others) and (found := recognise(x, others)) is not None:
+        if (
+            x.dtype.is_float
+            and all(_is_told(o) for o in others)
+            and (found := form.recognise(x, others, given)) is not None
+        ):
             return k, *found
     told = ", ".join(map(str, model.inputs)) or "none"
-    raise InputError(f"{kind.name}: the model takes no sound as it is known here: {about}; its inputs are {told}")
+    raise InputError(f"{kind.name}: the model takes no sound as it is known here: {form.about}; its inputs are {told}")
 
 
 def _is_told(x: TensorSpec) -> bool:

@@ -44,6 +44,9 @@ class SpeechInput(TaskInput):
     def to_dict(self) -> dict[str, Any]:
         return {"medium": self.medium, **asdict(self.voice)}
 
+    def __str__(self) -> str:
+        return f"{self.voice.language or 'any language'}, {self.voice.rate} samples a second"
+
 
 @dataclass(frozen=True, repr=False)
 class SpokenSound(Answer):
