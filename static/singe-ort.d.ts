@@ -79,6 +79,23 @@ export class InferenceSession {
   endProfiling(): void;
 }
 
+/** All of it, for code that imports it so. */
+declare const ort: {
+  InferenceSession: typeof InferenceSession;
+  Tensor: typeof Tensor;
+  env: {
+    logLevel: string;
+    debug: boolean;
+    trace: boolean;
+    wasm: Record<string, any>;
+    webgl: Record<string, any>;
+    webgpu: Record<string, any>;
+    versions: Record<string, string>;
+  };
+};
+
+export default ort;
+
 /** The dtypes of onnxruntime's tensors. A tensor of strings can be made, but no bundle takes one. */
 export type OrtType = DType | "string";
 export type OrtData = TypedArray | string[];

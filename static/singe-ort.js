@@ -313,7 +313,10 @@ export class InferenceSession {
     const taking = wanted.filter((name) => given[name] && (!isGpu || onGpu(name)));
     const into = Object.fromEntries(taking.map((name) => [name, /** @type {Tensor} */ (given[name])[isGpu ? "gpuBuffer" : "data"]]));
     const outputs = isGpu || taking.length ? into : "data";
-    const found = /** @type {Record<string, Output>} */ (/** @type {unknown} */ (await this.#model.run(inputs, { outputs: /** @type {Unchecked} */ (outputs) })));
+    const running = this.#model.run(inputs, { outputs: /** @type {Unchecked} */ (outputs) }).catch(async (error) => {
+      throw (await import("./ort/singe-ort-refused.js")).restated(error, this.#model.inputs, feeds);
+    });
+    const found = /** @type {Record<string, Output>} */ (/** @type {unknown} */ (await running));
     if (!isGpu) return Object.fromEntries(wanted.map((name) => [name, given[name] ?? new Tensor(/** @type {OrtType} */ (found[name].dtype), found[name].data, found[name].shape)]));
     return (await import("./ort/singe-ort-gpu.js")).tensorsOf(
       /** @type {Unchecked} */ (found),
@@ -368,3 +371,7 @@ export class InferenceSession {
  * @returns {OrtMetadata}
  */
 const described = ({ name, dtype, shape }) => ({ name, isTensor: true, type: /** @type {OrtType} */ (dtype), shape: [...shape] });
+
+/** All of it, for code that imports it so. */
+const ort = { InferenceSession, Tensor, env };
+export default ort;

@@ -156,7 +156,18 @@ REFUSED: Final = {
     "no feeds": ("session.run({})", "input 'x' is missing in 'feeds'", ""),
     "another feed": ("session.run({ ...feeds, y: feeds.x })", "invalid input 'y'", ""),
     "another output": ("session.run(feeds, ['logits'])", "invalid output name: logits", ""),
-    "a dtype": ("session.run({ ...feeds, k: new Tensor(new Float32Array(1), [1, 1]) })", 'input "k": got the dtype', "int32"),
+    "a dtype": (
+        "session.run({ ...feeds, k: new Tensor(new Float32Array(1), [1, 1]) })",
+        "Unexpected input data type. Actual: (tensor(float)) , expected: (tensor(int32))", 'input "k": got the dtype',
+    ),
+    "a rank": (
+        "session.run({ ...feeds, x: new Tensor(new Float32Array(4), [1, 2, 2]) })",
+        "ERROR_MESSAGE: Invalid rank for input: x Got: 3 Expected: 2 ", 'input "x": got the shape',
+    ),
+    "dimensions": (
+        "session.run({ ...feeds, x: new Tensor(new Float32Array(2), [1, 2]) })",
+        "Got invalid dimensions for input: x for the following indices\n index: 1 Got: 2 Expected: ", 'input "x": got the shape',
+    ),
     "a length": ("new Tensor('float32', new Float32Array(3), [2, 2])", "size(4) does not match data length(3)", ""),
     "elements": ("new Tensor('float32', new Int32Array(3))", "a tensor of float32: got Int32Array, expected Float32Array", ""),
     "a type": ("new Tensor('float31', [1])", "type: got float31", ""),
@@ -459,7 +470,9 @@ def test_its_types_are_those_of_onnxruntimes_interface(tmp_path: Path) -> None:
 def test_other_bundles_have_none_of_it_and_those_of_stubs_have(folder: Path, bundle: Callable[[str], Path]) -> None:
     assert not list(bundle("small").glob("singe-ort*"))
     names = {path.name for path in (folder / "small.onnx.singe").glob("singe-ort*.js")}
-    assert names == {f"singe-ort{part}.js" for part in ("", "-global", "-gpu", "-lost", "-ops", "-picture", "-python")}
+    assert names == {
+        f"singe-ort{part}.js" for part in ("", "-global", "-gpu", "-lost", "-ops", "-picture", "-python", "-refused")
+    }
 
 
 def test_what_every_page_of_it_fetches_is_small(built_scripts: dict[str, bytes]) -> None:

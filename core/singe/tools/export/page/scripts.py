@@ -91,6 +91,7 @@ _DYNAMIC: Final = re.compile(r'\bimport\("\./([\w-]+\.js)"\)')
 _SPAWN: Final = re.compile(r'new URL\("\./([\w-]+\.js)", import\.meta\.url\), \{ type: "module" \}')
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) (?:(\w+)|\[([^\]]*)\]))", re.M)
 _LIST: Final = re.compile(r"^export \{ ([^}]*) \};$", re.M)
+_DEFAULT: Final = re.compile(r"^export default (\w+);$", re.M)
 _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.M)
 
 
@@ -181,8 +182,11 @@ def _file(name: str, members: Collection[str], sources: Mapping[str, str]) -> It
         yield f"export const parts={{{parts}}};", "", 0
         role = json.dumps(_WORKER.removesuffix(".js"))
         yield f'if(typeof WorkerGlobalScope==="function"&&globalThis.name==={role}){_name(_WORKER)}();', "", 0
-    if bodies[name][1]:
-        yield f"export const{{{','.join(bodies[name][1])}}}={_name(name)};", "", 0
+    exports = bodies[name][1]
+    if named := [n for n in exports if ":" not in n]:
+        yield f"export const{{{','.join(named)}}}={_name(name)};", "", 0
+    if len(named) < len(exports):
+        yield f"export default {_name(name)}.default;", "", 0
 
 
 def _asked(text: str) -> list[str]:
@@ -191,7 +195,8 @@ def _asked(text: str) -> list[str]:
 
 
 def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[str]]:
-    """A module as the body of a function, with the lines where they were, and the names of its exports."""
+    """A module as the body of a function, with the lines where they were, and the names of its exports; of the default one `default:` and
+    its name."""
 
     def place(other: str) -> str:
         return f"{_name(MAIN)}.parts.{_name(other)}" if other in EAGER and other not in members else _name(other)
@@ -214,7 +219,8 @@ def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[s
 
     listed = [n for a, b in _EXPORT.findall(text) for n in re.findall(r"\w+", a or b)]
     listed += [n for found in _LIST.findall(text) for n in found.split(", ")]
-    text = _STATIC.sub(imported, _LIST.sub("", _EXPORT.sub("", text)))
+    listed += [f"default:{n}" for n in _DEFAULT.findall(text)]
+    text = _STATIC.sub(imported, _DEFAULT.sub("", _LIST.sub("", _EXPORT.sub("", text))))
     text = _SPAWN.sub(spawned, _DYNAMIC.sub(asked, text))
     if left := _LEFT.search(text):
         raise FormatError(f"{name}: {left[0]!r} is no import or export of the forms that are known here")
