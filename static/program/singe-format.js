@@ -241,7 +241,7 @@ export const IS = {
   version: (value) => IS.text(value) && /^\d+\.\d+\.\d+$/.test(value),
   sha256: (value) => IS.text(value) && /^[0-9a-f]{64}$/.test(value),
   "plain file name": (value) => IS.text(value) && /^[\w-][\w.-]*$/.test(value), // nothing leads out of the folder
-  "name of weights": (value) => IS["plain file name"](IS.text(value) && value.replace(/^\.\.\/[\w-]+\//, "")), // but to a bundle's beside it
+  "name of weights": (value) => IS["plain file name"](IS.text(value) && value.replace(/^\.\.\/[\w-][\w.-]*\//, "")), // but to a bundle's beside it
 };
 
 /**

@@ -22,8 +22,9 @@ from .program import ProgramData
 from .weight_codecs import read_piece
 
 MANIFEST: Final = "model.json"
-_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
-_OF_WEIGHTS: Final = re.compile(rf"(\.\./[\w-]+/)?{_NAME.pattern}", re.ASCII)
+NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
+"""How a file of a bundle is called, and a folder whose weights other bundles name."""
+_OF_WEIGHTS: Final = re.compile(rf"(\.\./{NAME.pattern}/)?{NAME.pattern}", re.ASCII)
 """Weights may be in a bundle's folder beside this one."""
 STUB: Final = "singe.bundle"
 """The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
@@ -76,7 +77,7 @@ def _weights(folder: Path, files: Any) -> np.ndarray:
     return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
 
 
-def _bytes(folder: Path, entry: Mapping[str, Any], name_form: re.Pattern[str] = _NAME) -> bytes:
+def _bytes(folder: Path, entry: Mapping[str, Any], name_form: re.Pattern[str] = NAME) -> bytes:
     """A file of a bundle, as its entry describes it."""
     name = string(entry["file"])
     if not name_form.fullmatch(name):

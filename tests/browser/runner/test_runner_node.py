@@ -340,6 +340,18 @@ def test_files_that_are_not_as_the_manifest_says(bundle: Callable[[str], Path], 
     assert failed(tmp_path / "text")["code"] == "format"
 
 
+def test_weights_of_a_bundle_beside_it(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    def beside(m: dict[str, Any]) -> None:
+        for w in m["targets"]["wasm"]["weights"]:
+            w["file"] = f"../first.onnx.singe/{w['file']}"
+
+    edited(bundle("small"), tmp_path / "first.onnx.singe", lambda m: None)
+    folder = edited(bundle("small"), tmp_path / "second", beside)
+    for path in folder.glob("weights-*"):
+        path.unlink()
+    assert node("return (await load(given.url)).outputs.length;", url=folder.as_uri())
+
+
 def program(edit: Edit) -> Edit:
     return lambda m: edit(m["targets"]["wasm"]["program"])
 
@@ -356,6 +368,8 @@ HOSTILE: dict[str, Edit] = {
     "no targets": lambda m: m.update(targets={}),
     "targets of the prototype": lambda m: m.update(targets=[]),
     "a file elsewhere": lambda m: m["targets"]["wasm"]["weights"][0].update(file="../weights.bin"),
+    "a file two folders up": lambda m: m["targets"]["wasm"]["weights"][0].update(file="../../weights.bin"),
+    "a file of a folder of another": lambda m: m["targets"]["wasm"]["weights"][0].update(file="../a/b/weights.bin"),
     "a file of another site": lambda m: m["targets"]["wasm"]["weights"][0].update(file="https://a.b/c"),
     "no hash": lambda m: m["targets"]["wasm"]["weights"][0].pop("sha256"),
     "labels elsewhere": lambda m: m.update(labels="/etc/passwd"),

@@ -100,6 +100,40 @@ def test_a_folder_becomes_one_of_stubs(tmp_path: Path) -> None:
     assert "url" not in told_by(out / "onnx" / "model.onnx")
 
 
+def write_layers(path: Path, *layers: int) -> None:
+    """A model of products; two models have the same weights for the same number of a layer."""
+    helper = onnx.helper
+    draws = {k: np.random.default_rng(k).normal(size=(160, 160)).astype(np.float32) for k in layers}
+    weights = [onnx.numpy_helper.from_array(w, f"w{k}") for k, w in draws.items()]
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{k}"], [f"x{i + 1}"]) for i, k in enumerate(layers)]
+    ends = [helper.make_tensor_value_info(name, 1, ["N", 160]) for name in ("x0", f"x{len(layers)}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.mark.slow
+def test_weights_of_several_models_are_stored_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are with the first model that has them; those of models in other folders are not."""
+    models = {"a/decoder.onnx": (1, 2), "a/encoder.onnx": (4,), "a/last.v2.onnx": (3, 5), "a/past.onnx": (2, 3, 1), "b/past.onnx": (1, 2)}  # fmt: skip
+    hub, out = tmp_path / "hub", tmp_path / "out"
+    for name, layers in models.items():
+        write_layers(hub / name, *layers)
+    assert main(["export", str(hub), "--hub", "-o", str(out)]) == 0
+    assert "weights are in decoder.onnx.singe/ and last.v2.onnx.singe/, too" in capsys.readouterr().out
+    manifests = {name: json.loads((out / f"{name}.singe" / "model.json").read_bytes()) for name in models}
+    for target in ("wasm", "webgpu"):
+        places = {
+            k: {w["file"].rpartition("/")[0] for w in m["targets"][target]["weights"]} for k, m in manifests.items()
+        }
+        assert places.pop("a/past.onnx") == {"../decoder.onnx.singe", "../last.v2.onnx.singe"}
+        assert all(of == {""} for of in places.values())
+    x = np.random.default_rng(0).normal(size=(3, 160)).astype(np.float32)
+    for name in models:
+        found, expected = (sg.load(path)(x) for path in (out / f"{name}.singe", hub / name))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_a_folder_is_not_written_into_itself(tmp_path: Path) -> None:
     write_onnx(tmp_path / "hub" / "model.onnx")
     for out in ("hub", "hub/out", "."):

@@ -55,7 +55,7 @@ from .stored.deviation import Deviation, measure
 from .stored.encoding import Encoding
 from .stored.narrow import uses_of
 from .stored.storage import Kept, output_channels
-from .stored.weights import BundleWeights, weight_files
+from .stored.weights import BundleWeights, WeightFiles, weight_files
 
 if TYPE_CHECKING:
     from ...language import LanguageModel
@@ -206,39 +206,26 @@ def export(
     return replace(bundle, parts=parts)
 
 
-Placed = Mapping[str, tuple[ProgramData, list[dict[str, Any]]]]
-"""A target ↦ its Program, and the entries of its files of weights."""
-
-
 @dataclass(frozen=True)
 class Draft:
-    """A bundle whose weights are not in files yet. finished: gives it, with these entries and files of its weights."""
+    """A bundle whose weights are not in files yet. finished: gives it, with these files of its weights."""
 
     weights: Mapping[str, BundleWeights]
-    finished: Callable[[Placed, Mapping[str, bytes]], Bundle]
+    finished: Callable[[WeightFiles], Bundle]
 
     def alone(self) -> Bundle:
         """The bundle in memory, whose files hold all of its weights."""
-        pieces: dict[str, bytes] = {}
-        return self.finished(weight_files(self.weights, pieces), pieces)
+        return self.finished(weight_files({"": self.weights})[""])
 
 
 def export_together(drafts: Mapping[str, Draft], folder: Path, force: bool = False) -> dict[str, Bundle]:
     """Write bundles into folders beside each other. What their weights have in common is in the first that needs it, where the
     others' manifests name it."""
     known = {name: _refuse_foreign(folder / name, force) for name in drafts}
-    pieces: dict[str, bytes] = {}
-    found = weight_files({f"{name}-{t}": w for name, d in drafts.items() for t, w in d.weights.items()}, pieces)
-    owners: dict[str, str] = {}
-    bundles: dict[str, Bundle] = {}
-    for name, made in drafts.items():
-        entries = {t: found[f"{name}-{t}"] for t in made.weights}
-        for entry in (e for _, files in entries.values() for e in files):
-            owner = owners.setdefault(entry["file"], name)
-            entry["file"] = entry["file"] if owner == name else f"../{owner}/{entry['file']}"
-        own = {file: data for file, data in pieces.items() if owners.get(file) == name}
-        bundles[name] = made.finished(entries, own)
-        _put(bundles[name], folder / name, known[name])
+    found = weight_files({name: made.weights for name, made in drafts.items()})
+    bundles = {name: made.finished(found[name]) for name, made in drafts.items()}
+    for name, bundle in bundles.items():
+        _put(bundle, folder / name, known[name])
     return bundles
 
 
@@ -291,9 +278,9 @@ def draft(
         for name, target in chosen.items()
     }
 
-    def finished(placed: Placed, pieces: Mapping[str, bytes]) -> Bundle:
-        entries = _targets(placed, files)
-        files.update(pieces)
+    def finished(found: WeightFiles) -> Bundle:
+        entries = _targets(found, files)
+        files.update(found.files)
         deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
         manifest: dict[str, Any] = {
             "format": FORMAT,
@@ -396,11 +383,11 @@ def _weights(name: str, target: Target, graph: Graph, options: Options, encoding
     return BundleWeights(program, encoding.parts(program, read), read)
 
 
-def _targets(placed: Placed, files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
+def _targets(found: WeightFiles, files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
     """The targets' entries in the manifest; the files of their code are added to `files`."""
     return {
         name: {"program": header(program), "modules": _modules(name, program, files), "weights": weights}
-        for name, (program, weights) in placed.items()
+        for name, (program, weights) in found.placed.items()
     }
 
 

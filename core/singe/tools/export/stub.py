@@ -21,12 +21,13 @@ from ...files import write, write_files
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
-from ...onnx.model import read_model
-from ...program.bundle_reader import MANIFEST, STUB
+from ...onnx.model import OnnxModel, read_model
+from ...program.bundle_reader import MANIFEST, NAME, STUB
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
-from .bundle import Bundle, export
+from .bundle import Bundle, Draft, draft, export, export_together
 from .page.scripts import drop_in_scripts
+from .stored.weights import WORTH
 
 SUFFIX: Final = ".singe"
 """What follows the name of a stub in that of its bundle."""
@@ -58,14 +59,9 @@ def export_stub(
     replace a file that is no stub. options: those of `export`.
     """
     file = Path(file)
-    if file.suffix != MODEL:
-        raise InputError(f"{file}: expected the name of a file that ends with {MODEL}, in whose place the stub will be")
-    if file.exists() and not force and not is_stub(file):
-        raise InputError(f"{file}: a file that is no stub is there; give another name, or --force to replace it")
-    folder = file.with_name(file.name + SUFFIX)
-    bundle = export(model, folder, force=force, **options)
-    write_files(folder, drop_in_scripts(bool(options.get("readable"))))
-    write(file, [stub_of(folder.name, bundle, url)])
+    _refuse_other(file, force)
+    bundle = export(model, _folder_of(file), force=force, **options)
+    _put_stub(file, bundle, url, bool(options.get("readable")))
     return bundle
 
 
@@ -73,9 +69,10 @@ def export_folder(
     source: str | Path, out: str | Path, *, url: str | None = None, force: bool = False, **options: Any
 ) -> Stubs:
     """Write a stub and a bundle for each .onnx file of a folder, and copy its other files; external data, which the bundles hold,
-    is left out, with an empty file in its place. A model that cannot be exported is left out, with the reason.
+    is left out, with an empty file in its place. A model that cannot be exported is left out, with the reason. Weights that
+    several models of one folder have are in the bundle of the first.
 
-    url: the address of the new folder as pages will have it. options: those of `export`.
+    url: the address of the new folder as pages will have it. options: those of `draft`.
     """
     source, out = Path(source), Path(out)
     if not source.is_dir():
@@ -86,20 +83,34 @@ def export_folder(
     models = [path for path in paths if path.suffix == MODEL]
     if not models:
         raise InputError(f"{source}: no {MODEL} file is in it")
+    names = {path: path.relative_to(source).as_posix() for path in models}
+    for name in names.values():
+        _refuse_other(out / name, force)
     bundles: dict[str, Bundle] = {}
     left_out: dict[str, str] = {}
     external: set[Path] = set()
-    for number, path in enumerate(models, 1):
-        name = path.relative_to(source).as_posix()
-        _log.info("%s, %d of %d", name, number, len(models))
+    constants: dict[Path, set[bytes]] = {}
+    for path, name in names.items():
         try:
-            external |= {path.parent / part for part in read_model(path).files}
-            model = load(path, DEFAULT)
-            place = None if url is None else f"{url.rstrip('/')}/{name}{SUFFIX}/"
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            bundles[name] = export_stub(model, out / name, url=place, force=force, **options)
+            model = read_model(path)
+            external |= {path.parent / part for part in model.files}
+            constants[path] = _constants(model) if NAME.fullmatch(_folder_of(path).name) else set()
         except SingeError as e:
             left_out[name] = str(e)
+    for family in _families(constants):
+        drafts: dict[str, Draft] = {}
+        for path in family:
+            _log.info("%s, %d of %d", names[path], len(bundles) + len(drafts) + len(left_out) + 1, len(models))
+            try:
+                drafts[names[path]] = draft(load(path, DEFAULT), **options)
+            except SingeError as e:
+                left_out[names[path]] = str(e)
+        folder = (out / names[family[0]]).parent
+        made = export_together({_folder_of(out / name).name: x for name, x in drafts.items()}, folder, force)
+        for name, bundle in zip(drafts, made.values(), strict=True):
+            place = None if url is None else f"{url.rstrip('/')}/{name}{SUFFIX}/"
+            _put_stub(out / name, bundle, place, bool(options.get("readable")))
+            bundles[name] = bundle
     copied = []
     for path in paths:
         if path.suffix == MODEL:
@@ -111,17 +122,40 @@ def export_folder(
         else:
             shutil.copyfile(path, to)
             copied.append(path.relative_to(source).as_posix())
-    return Stubs(bundles, left_out, tuple(copied))
+    return Stubs({name: bundles[name] for name in names.values() if name in bundles}, left_out, tuple(copied))
+
+
+def _constants(model: OnnxModel) -> set[bytes]:
+    """The hashes of a model's large constants."""
+    large = (x for x in model.graph.initializers.values() if x.nbytes >= WORTH and not x.dtype.hasobject)
+    return {hashlib.blake2b(x.tobytes(), digest_size=16).digest() for x in large}
+
+
+def _families(constants: Mapping[Path, set[bytes]]) -> list[list[Path]]:
+    """The models of which each has constants in common with another of its family, in the same folder: they are in memory at once."""
+    families: list[tuple[list[Path], set[bytes]]] = []
+    for path, own in constants.items():
+        kin = [f for f in families if f[0][0].parent == path.parent and not own.isdisjoint(f[1])]
+        families = [f for f in families if f not in kin]
+        families.append(([*(p for f in kin for p in f[0]), path], own.union(*(f[1] for f in kin))))
+    return [paths for paths, _ in families]
 
 
 def describe_stubs(stubs: Stubs) -> str:
     """A line for each model, and one for what was copied."""
-    lines = [
-        f"{name}  a stub; its bundle has {bytes_text(sum(map(len, bundle.files.values())))}"
-        for name, bundle in stubs.bundles.items()
-    ]
+    lines: list[str] = []
+    for name, bundle in stubs.bundles.items():
+        size = bytes_text(sum(map(len, bundle.files.values())))
+        needed = " and ".join(f"{folder}/" for folder in _folders_needed(bundle))
+        lines.append(f"{name}  a stub; its bundle has {size}" + (f"; weights are in {needed}, too" if needed else ""))
     lines += [f"{name}  left out: {why}" for name, why in stubs.left_out.items()]
     return "\n".join([*lines, f"copied: {', '.join(stubs.copied) or 'no other files'}"])
+
+
+def _folders_needed(bundle: Bundle) -> list[str]:
+    """The folders of other bundles whose weights a bundle names."""
+    files = [w["file"].split("/") for target in bundle.manifest["targets"].values() for w in target["weights"]]
+    return sorted({parts[1] for parts in files if len(parts) > 1})
 
 
 def is_stub(file: Path) -> bool:
@@ -130,6 +164,25 @@ def is_stub(file: Path) -> bool:
         return file.stat().st_size <= MOST_BYTES and STUB in read_model(file).metadata
     except FormatError:
         return False
+
+
+def _folder_of(file: Path) -> Path:
+    """The folder of a stub's bundle."""
+    return file.with_name(file.name + SUFFIX)
+
+
+def _refuse_other(file: Path, force: bool) -> None:
+    """Refuse to write a stub over a file that is none, unless it is forced."""
+    if file.suffix != MODEL:
+        raise InputError(f"{file}: expected the name of a file that ends with {MODEL}, in whose place the stub will be")
+    if file.exists() and not force and not is_stub(file):
+        raise InputError(f"{file}: a file that is no stub is there; give another name, or --force to replace it")
+
+
+def _put_stub(file: Path, bundle: Bundle, url: str | None, readable: bool) -> None:
+    folder = _folder_of(file)
+    write_files(folder, drop_in_scripts(readable))
+    write(file, [stub_of(folder.name, bundle, url)])
 
 
 def _files(folder: Path, root: Path) -> Iterator[Path]:

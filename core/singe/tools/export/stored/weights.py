@@ -1,10 +1,10 @@
-"""The files of a bundle's weights: what several targets have in common is stored once.
+"""The files of bundles' weights: what several Programs have in common is stored once.
 
 Each file is a piece of a Program's block of weights, in order. The weights of each Program are laid out anew, so that those
-that all targets share come first, in the same order: their files are named by every target, and a page that uses
-one target fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
+that the most Programs share come first, in the same order: their files are named by each of these, and a page that uses
+one Program fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
 kernel wants elements in another order than the model has them, the array is stored as the model has it (narrow.py), if
-that lets targets share it, or two kernels of one: such a target names the file twice. Floats of small models are stored so
+that lets Programs share it, or two kernels of one: such a Program names the file twice. Floats of small models are stored so
 for two kernels of one only, since a page copies faster than it orders. Numbers of 32 bits that are those of float16s are
 stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
 """
@@ -46,24 +46,25 @@ class BundleWeights:
     uses: Uses
 
 
+Place = tuple[str, str]
+"""A bundle, and one of its targets: where a Program is."""
 Row = tuple[StoredPart, ...]
 """The same array in several blocks, or in several places of one: the stored bytes are equal."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Arrays that follow each other in a block, and have files named alike. owners: for each part of a row the target in whose
+    """Arrays that follow each other in a block, and have files of their own. owners: for each part of a row the Program in whose
     block it is. plain: the files are the block's own bytes."""
 
-    name: str
-    owners: Sequence[str]
+    owners: Sequence[Place]
     rows: Sequence[Row]
     plain: bool
 
 
 @dataclass(frozen=True)
 class _WeightColumn:
-    """A group's arrays in the block of one target: from where to where, and the parts."""
+    """A group's arrays in the block of one Program: from where to where, and the parts."""
 
     program: ProgramData
     start: int
@@ -71,65 +72,76 @@ class _WeightColumn:
     parts: Sequence[StoredPart]
 
 
-def weight_files(
-    weights_of: Mapping[str, BundleWeights], files: dict[str, bytes]
-) -> dict[str, tuple[ProgramData, list[dict[str, Any]]]]:
-    """Each target's Program, with its weights laid out anew, and the entries of its files, which are added to `files`."""
+@dataclass(frozen=True)
+class WeightFiles:
+    """Of a bundle: each target's Program, with its weights laid out anew, and the entries of its files; the files that are in this bundle's
+    own folder."""
+
+    placed: Mapping[str, tuple[ProgramData, list[dict[str, Any]]]]
+    files: Mapping[str, bytes]
+
+
+def weight_files(bundles: Mapping[str, Mapping[str, BundleWeights]]) -> dict[str, WeightFiles]:
+    """The files of the weights of bundles, by the name of a bundle's folder and its target. A file that several bundles need is in
+    the first of them; the folders are beside each other."""
+    weights_of = {(bundle, target): w for bundle, of in bundles.items() for target, w in of.items()}
     groups = _shared(weights_of)
-    programs: dict[str, ProgramData] = {}
+    programs: dict[Place, ProgramData] = {}
     columns: dict[tuple[int, int], _WeightColumn] = {}
-    for name, w in weights_of.items():
-        places = [(k, i) for k, g in enumerate(groups) for i, owner in enumerate(g.owners) if owner == name]
-        programs[name], found = _laid_out(w.program, [[row[i] for row in groups[k].rows] for k, i in places])
+    for place, w in weights_of.items():
+        places = [(k, i) for k, g in enumerate(groups) for i, owner in enumerate(g.owners) if owner == place]
+        programs[place], found = _laid_out(w.program, [[row[i] for row in groups[k].rows] for k, i in places])
         columns |= zip(places, found, strict=True)
-    said: dict[str, list[dict[str, Any]]] = {name: [] for name in weights_of}
-    numbers: Counter[str] = Counter()
+    said: dict[Place, list[dict[str, Any]]] = {place: [] for place in weights_of}
+    files: dict[str, dict[str, bytes]] = {bundle: {} for bundle in bundles}
+    numbers: Counter[Place] = Counter()
     for k, group in enumerate(groups):
         views = [columns[k, i] for i in range(len(group.owners))]
-        written: list[list[dict[str, Any]]] = []
+        home, target = group.owners[0]
+        name = target if len(set(group.owners)) == 1 else SHARED
+        written: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = []
         for facts, data in _plain_files(views) if group.plain else _encoded_files(views):
-            file = f"weights-{group.name}-{numbers[group.name]}.bin"
-            numbers[group.name] += 1
-            files[file] = data
-            entry = {"file": file, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            written.append([{**entry, **of_view} for of_view in facts])
+            file = f"weights-{name}-{numbers[home, name]}.bin"
+            numbers[home, name] += 1
+            files[home][file] = data
+            written.append((file, {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}, facts))
         for i, owner in enumerate(group.owners):
-            said[owner] += [entries[i] for entries in written]
-    return {name: (program, said[name]) for name, program in programs.items()}
+            way = "" if owner[0] == home else f"../{home}/"
+            said[owner] += [{"file": way + file, **entry, **facts[i]} for file, entry, facts in written]
+    return {
+        bundle: WeightFiles({target: (programs[bundle, target], said[bundle, target]) for target in of}, files[bundle])
+        for bundle, of in bundles.items()
+    }
 
 
 # --- what is shared ---------------------------------------------------------------------------------------------------
 
 
-def _shared(weights_of: Mapping[str, BundleWeights]) -> list[_Group]:
-    """All arrays: first those that all targets have, then those of each; what stands in a block twice has files of its own."""
-    names = list(weights_of)
-    keys = {name: {_key(p) for p in w.parts} for name, w in weights_of.items()}
-    known: dict[bytes, dict[str, list[StoredPart]]] = {}
-    for name, w in weights_of.items():
-        others = [found for other, found in keys.items() if other != name]
-        anywhere = keys[name].union(*others)
+def _shared(weights_of: Mapping[Place, BundleWeights]) -> list[_Group]:
+    """All arrays: first those that the most Programs have, at last those of each; what stands in a block twice has files of its own."""
+    keys = {place: {_key(p) for p in w.parts} for place, w in weights_of.items()}
+    known: dict[bytes, dict[Place, list[StoredPart]]] = {}
+    for place, w in weights_of.items():
+        others = [found for other, found in keys.items() if other != place]
+        anywhere = keys[place].union(*others)
         for part in w.parts:
             everywhere = bool(others) and all(_key(part) in found for found in others)
-            made = None if everywhere else _as_given(part, w, keys[name], anywhere)
+            made = None if everywhere else _as_given(part, w, keys[place], anywhere)
             found = made or part
-            known.setdefault(_key(found), {}).setdefault(name, []).append(found)
-    common: list[Row] = []
-    twice: dict[tuple[str, ...], list[Row]] = {}
+            known.setdefault(_key(found), {}).setdefault(place, []).append(found)
+    rows_of: dict[tuple[Place, ...], list[Row]] = {}
     for found in known.values():
-        owners = [name for name in names for _ in found.get(name, ())]
-        row = tuple(p for name in names for p in found.get(name, ()))
-        if len(owners) > len(found) and len(found) in (1, len(names)) and row[0].bytes >= WORTH:
-            twice.setdefault(tuple(owners), []).append(row)
-        elif owners == names and len(names) > 1:
-            common.append(row)
-    common = common if sum(row[0].bytes for row in common) >= WORTH else []
-    groups = _groups(SHARED, names, common)
-    for owners, rows in twice.items():
-        groups += _groups(owners[0] if len(set(owners)) == 1 and len(names) > 1 else SHARED, owners, rows)
-    taken = {(name, p.at) for g in groups for row in g.rows for name, p in zip(g.owners, row, strict=True)}
-    for name, w in weights_of.items():
-        groups += _groups(name, [name], [(p,) for p in w.parts if (name, p.at) not in taken])
+        owners = tuple(place for place in weights_of for _ in found.get(place, ()))
+        row = tuple(p for place in weights_of for p in found.get(place, ()))
+        if len(owners) > 1 and (len(owners) == len(found) or row[0].bytes >= WORTH):
+            rows_of.setdefault(owners, []).append(row)
+    groups: list[_Group] = []
+    for owners, rows in sorted(rows_of.items(), key=lambda item: (-len(set(item[0])), len(item[0]))):
+        if sum(row[0].bytes for row in rows) >= WORTH:
+            groups += _groups(owners, rows)
+    taken = {(place, p.at) for g in groups for row in g.rows for place, p in zip(g.owners, row, strict=True)}
+    for place, w in weights_of.items():
+        groups += _groups([place], [(p,) for p in w.parts if (place, p.at) not in taken])
     return groups
 
 
@@ -188,14 +200,14 @@ def _copies(w: BundleWeights) -> bool:
 # --- the block and its files ------------------------------------------------------------------------------------------
 
 
-def _groups(name: str, owners: Sequence[str], rows: Sequence[Row]) -> list[_Group]:
+def _groups(owners: Sequence[Place], rows: Sequence[Row]) -> list[_Group]:
     """Plain rows and others, each in the order in which they come; few plain ones are listed with the others."""
     rows = [_halved(_alike(row)) for row in rows]
     plain = [row for row in rows if all(map(_is_plain, row))]
     if sum(row[0].bytes for row in plain) < WORTH and len(plain) < len(rows):
         plain = []
     rest = [row for row in rows if row not in plain] if plain else rows
-    return [_Group(name, owners, found, is_plain) for found, is_plain in ((plain, True), (rest, False)) if found]
+    return [_Group(owners, found, is_plain) for found, is_plain in ((plain, True), (rest, False)) if found]
 
 
 def _halved(row: Row) -> Row:
