@@ -1,4 +1,4 @@
-"""The command line: runs the command that the arguments name (options.py) by its function in commands.py.
+"""The command line: runs the command that the arguments name (options/) by its function in commands.py.
 
 Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that the caller can fix, with one line on standard error
 (`--verbose` adds the traceback); 130 when interrupted; 143 when SIGTERM ended a training, which can be resumed.

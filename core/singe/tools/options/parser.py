@@ -6,15 +6,26 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from .. import __version__
-from ..hints import suggest
-from ..runtime.devices import CHOSEN
-from ..runtime.registry import ELSEWHERE, backend_names
-from .completion import SHELLS
-from .option_values import fixed, name_or_number, names, numbers, pair, positive, shape, sides, state, tolerance
-from .serving.options import add_host, add_serve
+from ... import __version__
+from ...hints import suggest
+from ...runtime.devices import CHOSEN
+from ...runtime.registry import ELSEWHERE, backend_names
+from ..completion import SHELLS
+from .serving import add_host, add_serve
+from .shared import (
+    add_activations,
+    add_fail_on_host,
+    add_labels,
+    add_media,
+    add_model,
+    add_pictures,
+    add_repeated,
+    add_shapes,
+    add_specialise,
+    add_texts,
+)
+from .values import name_or_number, names, pair, positive, tolerance
 
-LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
@@ -24,7 +35,6 @@ KINDS: Final = (
 )
 CHAINS: Final = "landmarks, ocr"
 SPEECH: Final = "transcribe, speak"
-ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
 REFERENCES: Final = ("numpy", "onnxruntime")
@@ -72,7 +82,7 @@ def parser(examples: bool) -> argparse.ArgumentParser:
         command.add_argument("--verbose", action="store_true", help="show the traceback of an error")
         add_options(command)
         if name == "train" and examples:
-            from .training import add_examples  # noqa: PLC0415
+            from ..training import add_examples  # noqa: PLC0415
 
             add_examples(command, _devices())
     return root
@@ -95,21 +105,21 @@ def _devices() -> _Names:
 
 
 def _run(command: argparse.ArgumentParser) -> None:
-    _model(
+    add_model(
         command,
         "an ONNX or TensorFlow Lite model, a record that singe.save wrote, or a program that `singe compile` wrote",
     )
-    _repeated(command, "--input", "NAME=FILE", pair, _OF_INPUTS)
-    _repeated(command, "--output", "NAME=FILE", pair, "write an output to an .npy file")
+    add_repeated(command, "--input", "NAME=FILE", pair, _OF_INPUTS)
+    add_repeated(command, "--output", "NAME=FILE", pair, "write an output to an .npy file")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
-    _fail_on_host(command)
+    add_fail_on_host(command)
     command.add_argument(
         "--repeat", metavar="N", type=positive, default=0, help="run N more times and report the times"
     )
     command.add_argument("--top", metavar="K", type=positive, help="show the K most probable classes")
-    _labels(command)
-    _media(command)
-    _texts(command)
+    add_labels(command)
+    add_media(command)
+    add_texts(command)
 
 
 def _task(command: argparse.ArgumentParser) -> None:
@@ -132,8 +142,8 @@ def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     command.add_argument("--threshold", metavar="0.5", type=tolerance, help="the least score of what is found")
     command.add_argument("--top", metavar="K", type=positive, help="the most that is found")
-    _labels(command)
-    _pictures(command)
+    add_labels(command)
+    add_pictures(command)
     _beside(command)
     _speech(command)
     _decoding(command)
@@ -173,13 +183,13 @@ def _decoding(command: argparse.ArgumentParser) -> None:
 
 
 def _inspect(command: argparse.ArgumentParser) -> None:
-    _model(command)
-    _shapes(command)
-    _specialise(command)
+    add_model(command)
+    add_shapes(command)
+    add_specialise(command)
     command.add_argument(
         "--device", choices=_devices(), help="compile for this device only, available or not (default: for each)"
     )
-    _fail_on_host(command)
+    add_fail_on_host(command)
     command.add_argument("--kernels", action="store_true", help="list every kernel")
     command.add_argument("--shapes", action="store_true", help="list every layer with its op, dtype and shape")
 
@@ -199,9 +209,9 @@ def _zoo(command: argparse.ArgumentParser) -> None:
 
 
 def _compile(command: argparse.ArgumentParser) -> None:
-    _model(command)
-    _shapes(command)
-    _specialise(command)
+    add_model(command)
+    add_shapes(command)
+    add_specialise(command)
     command.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
     command.add_argument(
         "--device",
@@ -209,14 +219,14 @@ def _compile(command: argparse.ArgumentParser) -> None:
         default="auto",
         help="the device to compile for, available or not (default: auto, the best one available)",
     )
-    _fail_on_host(command)
-    _activations(command, "")
+    add_fail_on_host(command)
+    add_activations(command, "")
 
 
 def _export(command: argparse.ArgumentParser) -> None:
-    _model(command)
-    _shapes(command)
-    _specialise(command)
+    add_model(command)
+    add_shapes(command)
+    add_specialise(command)
     command.add_argument(
         "--context",
         metavar="N",
@@ -239,7 +249,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         default="float32",
         help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
-    _activations(command, "with --dtype int8 or --freestanding: ")
+    add_activations(command, "with --dtype int8 or --freestanding: ")
     command.add_argument(
         "--outputs",
         metavar="NAME,NAME",
@@ -253,7 +263,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
     )
-    _repeated(command, "--input", "NAME=FILE", pair, text)
+    add_repeated(command, "--input", "NAME=FILE", pair, text)
     text = "the device on which that error is measured (default: numpy, which gives the same error everywhere)"
     command.add_argument("--device", choices=_devices(), help=text)
     command.add_argument(
@@ -312,16 +322,39 @@ def _export(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes",
     )
-    _labels(command)
-    _media(command)
+    add_labels(command)
+    add_media(command)
     _decoding(command)
 
 
+def _learning(command: argparse.ArgumentParser) -> None:
+    """Options of a step of training, which `export` writes with them."""
+    made = command.add_argument_group("a model that learns in the page (ONNX, or a language model)")
+    made.add_argument(
+        "--train",
+        metavar="LOSS",
+        help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
+        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`; of a language "
+        "model it is lora: an adapter learns, and the bundles share the weights",
+    )
+    made.add_argument("--batch", metavar="N", type=positive, help="items in a step (default: 16; texts with lora: 1)")
+    made.add_argument("--lr", metavar="X", type=float, help="the learning rate (default: 0.001)")
+    made.add_argument("--rank", metavar="N", type=positive, help="with lora: the adapter's rank (default: 8)")
+    made.add_argument(
+        "--length", metavar="N", type=positive, help="with lora: tokens of a text in a step (default: 128)"
+    )
+    text = (
+        "learn only the weights whose names in the file match, as in 'classifier.*', or with lora, adapters of these matrices, as in q_proj; "
+        "may be given several times (default: all)"
+    )
+    made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
+
+
 def _diff(command: argparse.ArgumentParser) -> None:
-    _model(command)
-    _shapes(command)
-    _specialise(command)
-    _repeated(command, "--input", "NAME=FILE", pair, f"{_OF_INPUTS} (default: random numbers)")
+    add_model(command)
+    add_shapes(command)
+    add_specialise(command)
+    add_repeated(command, "--input", "NAME=FILE", pair, f"{_OF_INPUTS} (default: random numbers)")
     command.add_argument(
         "--devices", metavar="wasm,webgpu", type=names, help="the devices to compare (default: all that are available)"
     )
@@ -332,8 +365,8 @@ def _diff(command: argparse.ArgumentParser) -> None:
         "--tolerance", metavar="1e-4", type=tolerance, default=1e-4,
         help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
     )  # fmt: skip
-    _media(command)
-    _texts(command)
+    add_media(command)
+    add_texts(command)
 
 
 def _bench(command: argparse.ArgumentParser) -> None:
@@ -344,7 +377,7 @@ def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device", choices=_devices(), help="the device to run on (default: auto; without MODEL, all)"
     )
-    _shapes(command)
+    add_shapes(command)
     command.add_argument("--batch", metavar="N", type=positive, help="the size of an open first dimension (default: 1)")
     command.add_argument(
         "--repeat", metavar="N", type=positive, help="how many runs to time (default: as many as take two seconds)"
@@ -361,7 +394,7 @@ def _bench(command: argparse.ArgumentParser) -> None:
 
 
 def _chat(command: argparse.ArgumentParser) -> None:
-    _model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
+    add_model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     command.add_argument("--context", metavar="N", type=positive, help="tokens for which there is room (default: 4096)")
     command.add_argument("--system", metavar="TEXT", help="the message with which each conversation begins")
@@ -424,133 +457,3 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "completion": ('Print what makes a shell complete commands: eval "$(singe completion bash)".', _completion),
 }
 """Each command ↦ what it does, and what gives it its options; `train` gets them with its examples."""
-
-
-# --- options of several commands --------------------------------------------------------------------------------------
-
-
-def _model(
-    command: argparse.ArgumentParser, text: str = "an ONNX or TensorFlow Lite model, or a record that singe.save wrote"
-) -> None:
-    command.add_argument("model", metavar="MODEL", help=text)
-
-
-def _repeated(command: argparse.ArgumentParser, option: str, shown: str, read: Callable[[str], Any], text: str) -> None:
-    """An option that may be given several times."""
-    command.add_argument(option, metavar=shown, action="append", default=[], type=read, help=text)
-
-
-def _activations(command: argparse.ArgumentParser, condition: str) -> None:
-    command.add_argument(
-        "--activations",
-        choices=ACTIVATIONS,
-        default="float32",
-        help=f"{condition}the type in which wasm computes products and convolutions with weights: int16, products with packed weights, "
-        "at almost no cost in accuracy; int8, all, faster and less accurate (default: float32)",
-    )
-
-
-def _fail_on_host(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--fail-on-host", action="store_true", help="refuse a model with an op that would run on the host"
-    )
-
-
-def _shapes(command: argparse.ArgumentParser) -> None:
-    text = (
-        "the shape of an input; a name (N) in place of a number keeps a dimension open, N<=64 also limits it; `scalar` means "
-        "rank 0"
-    )
-    _repeated(command, "--input-shape", "NAME=1x3x224x224", shape, text)
-    text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
-    _repeated(command, "--state", "PAST=PRESENT", state, text)
-    text = "an input whose memory a run may reuse for an output"
-    _repeated(command, "--donate", "NAME", str, text)
-
-
-def _specialise(command: argparse.ArgumentParser) -> None:
-    text = "add steps compiled for these open sizes: often faster, with the same weights"
-    _repeated(command, "--specialise", "N=1,L=128", fixed, text)
-
-
-def _learning(command: argparse.ArgumentParser) -> None:
-    """Options of a step of training, which `export` writes with them."""
-    made = command.add_argument_group("a model that learns in the page (ONNX, or a language model)")
-    made.add_argument(
-        "--train",
-        metavar="LOSS",
-        help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
-        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`; of a language "
-        "model it is lora: an adapter learns, and the bundles share the weights",
-    )
-    made.add_argument("--batch", metavar="N", type=positive, help="items in a step (default: 16; texts with lora: 1)")
-    made.add_argument("--lr", metavar="X", type=float, help="the learning rate (default: 0.001)")
-    made.add_argument("--rank", metavar="N", type=positive, help="with lora: the adapter's rank (default: 8)")
-    made.add_argument(
-        "--length", metavar="N", type=positive, help="with lora: tokens of a text in a step (default: 128)"
-    )
-    text = (
-        "learn only the weights whose names in the file match, as in 'classifier.*', or with lora, adapters of these matrices, as in q_proj; "
-        "may be given several times (default: all)"
-    )
-    made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
-
-
-def _texts(command: argparse.ArgumentParser) -> None:
-    text = "a text for the model's input of strings; given several times, a batch"
-    command.add_argument("--text", metavar="TEXT", action="append", default=[], help=text)
-    text = (
-        "the vocabulary of word pieces, one a line, by which texts become input_ids, attention_mask and token_type_ids"
-    )
-    command.add_argument("--vocab", metavar="FILE", help=text)
-
-
-def _labels(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="names of the classes: a JSON list or object, or one per line; or `imagenet` or `coco`",
-    )
-
-
-def _media(command: argparse.ArgumentParser) -> None:
-    """Options for pictures and sounds in the inputs; None if not given."""
-    _pictures(command)
-    command.add_argument(
-        "--rate",
-        metavar="16000",
-        type=positive,
-        help="the samples a second that the model takes (default: the file's)",
-    )
-
-
-def _pictures(command: argparse.ArgumentParser) -> None:
-    """Options for pictures in the inputs; None if not given."""
-    pictures = command.add_argument_group("pictures")
-    pictures.add_argument(
-        "--size",
-        metavar="224",
-        type=sides,
-        help="height and width, as one number or 240x320 (default: from the model's input)",
-    )
-    pictures.add_argument(
-        "--crop",
-        metavar="0.875",
-        type=float,
-        help="the fraction of the shorter side to keep, around the centre (default: 1)",
-    )
-    pictures.add_argument(
-        "--mean",
-        metavar="127",
-        type=numbers,
-        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
-    )
-    pictures.add_argument(
-        "--std",
-        metavar="128",
-        type=numbers,
-        help="then divides them (default: 255, or 1 if the input takes integers)",
-    )
-    pictures.add_argument(
-        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: from the model's input)"
-    )

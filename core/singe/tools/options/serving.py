@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 
-from ..option_values import count, duration, positive
+from .values import count, duration, positive
 
 
 def add_serve(command: argparse.ArgumentParser) -> None:
