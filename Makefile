@@ -19,7 +19,7 @@ MODELS ?=
 # else compiles the same files again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup system check types test full quick nightly bench demo docs release
+.PHONY: setup system check check-types check-form check-javascript types test full quick nightly bench demo docs release
 
 setup: system $(STAMP)
 
@@ -46,10 +46,17 @@ system:
 	else echo "not installed:" $$missing "(needs apt-get and root); tests that want them will be skipped" >&2; fi
 
 check: setup
+	@$(MAKE) --no-print-directory -j 2 -O check-types check-form check-javascript
+
+check-types:
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+check-form:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
-	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+check-javascript:
 	$(BIN)/python .ci/javascript.py
 
 # The declarations of the JavaScript, as tsc writes them, and its format.
