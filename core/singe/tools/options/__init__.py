@@ -1,5 +1,8 @@
 """What `singe --help` tells: the commands, and what their options take."""
 
+from .parser import CHAINS as CHAINS
+from .parser import KINDS as KINDS
 from .parser import REFERENCES as REFERENCES
 from .parser import ROUNDED as ROUNDED
+from .parser import SPEECH as SPEECH
 from .parser import parser as parser
