@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,12 @@ from ..files import write_as
 from ..late_dataclass import dataclass
 from ..texts import escaped
 
+
+class AnswerItem(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+Item = TypeVar("Item", bound=AnswerItem)
 MANY: Final = 8
 """So many items are shown of an answer."""
 _AXES: Final = ("x", "y", "z", "visibility")
@@ -142,13 +148,10 @@ class Answer:
 
 
 @dataclass(frozen=True, repr=False)
-class Findings(Answer, Sequence[Finding]):
-    """What was found, the likeliest first: classes, objects, faces, parts of a picture, texts. joints: pairs of landmarks with a line between;
-    windows: of a text, in how many parts it was read."""
+class ItemsAnswer(Answer, Sequence[Item]):
+    """An answer that is a sequence of `items`. Each of them has a `to_dict`, and is a line for people."""
 
-    items: Sequence[Finding] = ()
-    joints: Sequence[Sequence[int]] = field(default=(), compare=False)
-    windows: int = 1
+    items: Sequence[Item] = ()
 
     def __len__(self) -> int:
         return len(self.items)
@@ -156,17 +159,31 @@ class Findings(Answer, Sequence[Finding]):
     def __getitem__(self, index: Any) -> Any:
         return self.items[index]
 
-    def __iter__(self) -> Iterator[Finding]:
+    def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
 
     def to_dict(self) -> list[dict[str, Any]]:
         return [item.to_dict() for item in self.items]
 
+    def _listed(self, head: str, most: int | None = None) -> str:
+        """A line, and below it the items, or as many as are shown."""
+        left = 0 if most is None else max(0, len(self.items) - most)
+        return "\n".join(
+            [head, *(f"  {item}" for item in self.items[:most]), *([f"  … and {left} more"] if left else [])]
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Findings(ItemsAnswer[Finding]):
+    """What was found, the likeliest first: classes, objects, faces, parts of a picture, texts. joints: pairs of landmarks with a line between;
+    windows: of a text, in how many parts it was read."""
+
+    joints: Sequence[Sequence[int]] = field(default=(), compare=False)
+    windows: int = 1
+
     def __repr__(self) -> str:
-        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
-        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
         of = f" in {self.windows} windows" if self.windows > 1 else ""
-        return f"<{self.kind}: {len(self.items)} found{of}>" + (f"\n{lines}" if lines else "")
+        return self._listed(f"<{self.kind}: {len(self.items)} found{of}>", MANY)
 
 
 @dataclass(frozen=True)
@@ -187,27 +204,13 @@ class Entity:
 
 
 @dataclass(frozen=True, repr=False)
-class Entities(Answer, Sequence[Entity]):
+class Entities(ItemsAnswer[Entity]):
     """The parts of a text that were found, in its order. windows: in how many parts the text was read."""
 
-    items: Sequence[Entity] = ()
     windows: int = 1
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[Entity]:
-        return iter(self.items)
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [item.to_dict() for item in self.items]
-
     def __repr__(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.items)
-        return f"<{self.kind}: {len(self.items)} found>" + (f"\n{lines}" if lines else "")
+        return self._listed(f"<{self.kind}: {len(self.items)} found>")
 
 
 @dataclass(frozen=True)
@@ -228,10 +231,8 @@ class Line:
 
 
 @dataclass(frozen=True, repr=False)
-class Page(Answer, Sequence[Line]):
+class Page(ItemsAnswer[Line]):
     """The lines of text of a picture, in reading order."""
-
-    items: Sequence[Line] = ()
 
     @property
     def text(self) -> str:
@@ -240,21 +241,8 @@ class Page(Answer, Sequence[Line]):
     def _forms(self) -> Forms:
         return {**super()._forms(), ".txt": f"{self.text}\n".encode}
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[Line]:
-        return iter(self.items)
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [line.to_dict() for line in self.items]
-
     def __repr__(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.items)
-        return f"<{self.kind}: {len(self.items)} lines>" + (f"\n{lines}" if lines else "")
+        return self._listed(f"<{self.kind}: {len(self.items)} lines>")
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ...files.sounds import Sound, wav_bytes
 from ...late_dataclass import dataclass
-from ..answers import MANY, Answer, Forms
+from ..answers import MANY, Answer, Forms, ItemsAnswer
 from .midi import MusicNote, midi_bytes
 
 
@@ -30,13 +29,12 @@ class Segment:
 
 
 @dataclass(frozen=True, repr=False)
-class Voices(Answer, Sequence[Segment]):
+class Voices(ItemsAnswer[Segment]):
     """When somebody speaks. Of a sound that comes in parts: the segments that ended now.
 
     scores: how sure the model is of a voice, for each `step` seconds. since: when the voice began that still goes on, or None.
     """
 
-    items: Sequence[Segment] = ()
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
     step: float = field(default=0.0, compare=False)
     since: float | None = None
@@ -45,18 +43,6 @@ class Voices(Answer, Sequence[Segment]):
     @property
     def speaking(self) -> bool:
         return self.since is not None
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[Segment]:
-        return iter(self.items)
-
-    def to_dict(self) -> list[dict[str, float]]:
-        return [item.to_dict() for item in self.items]
 
     def plot(self) -> Any:
         from .drawing import voices_drawn  # noqa: PLC0415 (Pillow, which only pictures need)
@@ -67,10 +53,8 @@ class Voices(Answer, Sequence[Segment]):
         return {**self._drawn_forms(), **self._told_forms()}
 
     def __repr__(self) -> str:
-        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
-        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
         now = f", speaking since {self.since:.2f} s" if self.since is not None else ""
-        return f"<{self.kind}: {len(self.items)} found{now}>" + (f"\n{lines}" if lines else "")
+        return self._listed(f"<{self.kind}: {len(self.items)} found{now}>", MANY)
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,23 +83,10 @@ class CleanSound(Answer):
 
 
 @dataclass(frozen=True, repr=False)
-class Notes(Answer, Sequence[MusicNote]):
+class Notes(ItemsAnswer[MusicNote]):
     """The notes of a sound, the first first."""
 
-    items: Sequence[MusicNote] = ()
     sound: Sound | None = field(default=None, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[MusicNote]:
-        return iter(self.items)
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [item.to_dict() for item in self.items]
 
     def plot(self) -> Any:
         """A piano roll."""
@@ -127,6 +98,4 @@ class Notes(Answer, Sequence[MusicNote]):
         return {".mid": lambda: midi_bytes(self.items), **self._drawn_forms(), **self._told_forms()}
 
     def __repr__(self) -> str:
-        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
-        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
-        return f"<{self.kind}: {len(self.items)} notes>" + (f"\n{lines}" if lines else "")
+        return self._listed(f"<{self.kind}: {len(self.items)} notes>", MANY)
