@@ -15,22 +15,20 @@ from weakref import WeakSet
 import numpy as np
 
 from ... import shapes
-from ...compiler.partition import beyond_arrays
 from ...dtypes import DType
 from ...errors import DeviceError, InputError, SingeError
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.arrays.numpy import NUMPY_ARRAYS
 from ...late_dataclass import dataclass
 from ...lazy_names import LateModule
-from ...ops import Elementwise, Opaque, Row, Update, View
-from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
+from ...ops import Elementwise, Opaque, Update, View
+from ...program.program import HOST, Bind, Check, Place, ProgramData, check_found, sized_by
 from ...program.words import AGAIN, COPY, LOOP, UNLESS, ways
-from ...shapes import Size
 from ...time_limits import NO_LIMIT, in_force, time_limit
 from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
-from ..host_steps import check, found_sizes, row_of, unfit
-from .last_reads import last_reads
+from ..host_steps import check, found_sizes, unfit
+from .prepared import PreparedOp, numbers, prepare
 
 if TYPE_CHECKING:
     from . import joins
@@ -39,29 +37,6 @@ else:
 
 Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
 """The array of a weight ↦ the library's, or the same if the library lacks its element type."""
-
-
-@dataclass
-class _Op:
-    """A prepared Host op: its row, the inputs that it may overwrite, the place whose array it may overwrite with its
-    result, and the places that nothing reads afterwards."""
-
-    at: int
-    step: Host
-    row: Row
-    hosted: bool  # whether NumPy computes it, since the library cannot
-    sizes: tuple[str, ...]  # the sizes that its attributes need
-    spent: tuple[int, ...] = ()
-    into: Place | None = None
-    drops: tuple[Place, ...] = ()
-    latest: tuple[tuple[int, ...], Mapping[str, Any]] | None = None
-
-    def attrs(self, sizes: Mapping[str, int]) -> Mapping[str, Any]:
-        """The attributes, which need sizes, with numbers in place of these; the latest result is cached."""
-        key = tuple(sizes[s] for s in self.sizes)
-        if self.latest is None or self.latest[0] != key:
-            self.latest = key, {k: _fixed(v, sizes) for k, v in self.step.attrs.items()}
-        return self.latest[1]
 
 
 @dataclass
@@ -96,32 +71,24 @@ class ArrayExecutable:
             ("weights", i) if b.place[0] == "weights" else b.place for i, b in enumerate(program.buffers)
         ]
         self._consts: dict[Place, Array] = {
-            self._places[i]: keep(program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})), b.dtype)
+            self._places[i]: keep(program.view(b).view(b.dtype.numpy).reshape(numbers(b.shape, {})), b.dtype)
             for i, b in enumerate(program.buffers)
             if b.place[0] == "weights"
         }
         self._given = program.symbols
         self._sized_by = sized_by(program.buffers, self._given)
-        self._ops: dict[int, _Op] = {}  # by the number of the group
-        self._drops: dict[int, tuple[Place, ...]] = {}  # the places that a group other than an op is the last to read
-        self._dead: dict[
-            int, tuple[Place, ...]
-        ] = {}  # those that some way to a group leaves, and nothing reads from there
-        # Places whose arrays are overwritten.
-        self._own: set[Place] = {self._places[s.buffer] for s in program.states} if xp.in_place else set()
-        self._overwrites = False
-        """Whether a step of this Program updates an array in place: views of it must not share its memory."""
+        prepared = prepare(program, self._places, name, xp)
+        self._ops, self._drops, self._dead = prepared.ops, prepared.drops, prepared.dead
+        self._own, self._overwrites = prepared.own, prepared.overwrites
         self._specialised: dict[int, ArrayExecutable] = {}
         self._states: WeakSet[LibraryArray] = WeakSet()
         self._disposed = False
         self._ways = ways(program.groups)
         self._fixed = self._fixed_shapes()
-        self._prepare()
-        self._drop()
         straight = len(self._ops) == len(program.groups)
         self._straight = list(self._ops.values()) if straight else None
-        self._calls: list[_Op] = []
-        self._beside: list[_Op] = []
+        self._calls: list[PreparedOp] = []
+        self._beside: list[PreparedOp] = []
         """What NumPy alone computes, as of keys of random numbers: no other step has to do with it."""
         self._copies: dict[int, list[tuple[Place, Place]]] = {}
         """The copies from place to place before the call of a number."""
@@ -129,7 +96,7 @@ class ArrayExecutable:
         self._joined = self._joined_run() if one_call and xp.joined is not None and not self._overwrites else None
         self._traced = xp.traced(self._compute) if one_call else None
 
-    def _is_beside(self, op: _Op) -> bool:
+    def _is_beside(self, op: PreparedOp) -> bool:
         return not any(self.program.buffers[i].dtype in self._xp.dtypes for i in (*op.step.inputs, *op.step.outputs))
 
     def _one_call(self) -> bool:
@@ -210,56 +177,7 @@ class ArrayExecutable:
         known = all(type(d) is int for b in p.buffers for d in b.shape)
         if not known or p.specialised or any(isinstance(s, Check) for s in p.stops) or p.unmet({}) is not None:
             return None
-        return [_numbers(p.buffers[i].shape, {}) for i in p.inputs]
-
-    def _prepare(self) -> None:
-        for k, group in enumerate(self.program.groups):
-            step = group.stop
-            if group.head >= 0:
-                raise DeviceError(f"the backend {self._name!r} cannot call a kernel")
-            if not isinstance(step, Host):
-                continue
-            row, into = row_of(step), self._places[step.outputs[0]]
-            kinds = [self.program.buffers[i].dtype for i in (*step.inputs, *step.outputs)]
-            hosted = bool(beyond_arrays(row, kinds, self._xp))
-            op = self._ops[k] = _Op(group.at, step, row, hosted, tuple(sorted(shapes.symbols(step.dims))))
-            if self._xp.in_place and isinstance(row, Update) and self._in_place(step):
-                self._own.add(into)
-                self._overwrites = True
-            if not self._xp.reuses:
-                continue
-            over = [number for number, i in enumerate(step.inputs) if self._places[i] == into]
-            if isinstance(row, Elementwise) and len(over) == 1:
-                op.spent = tuple(over)
-                self._own.add(into)
-            elif isinstance(row, Elementwise) and into[0] == "input":
-                op.into = into
-                self._own.add(into)
-
-    def _in_place(self, step: Host) -> bool:
-        return self._places[step.inputs[0]] == self._places[step.outputs[0]]
-
-    def _drop(self) -> None:
-        """Find the values that each group is the last to read, and those that it may overwrite."""
-        groups = self.program.groups
-        slots = [
-            tuple(frozenset(p for i in named if (p := self._places[i])[0] == "slot") for named in (g.reads, g.writes))
-            for g in groups
-        ]
-        fresh = [
-            not isinstance(self._ops[k].row, View) if k in self._ops else g.head != COPY for k, g in enumerate(groups)
-        ]
-        for k, (last, alone, dead) in enumerate(last_reads(slots, fresh, self._ways)):
-            op, (_, writes) = self._ops.get(k), slots[k]
-            if op is not None:
-                op.drops = tuple(last)
-                if self._xp.reuses:
-                    more = [j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent]
-                    op.spent = (*op.spent, *more)
-            elif last - writes:
-                self._drops[k] = tuple(last - writes)
-            if dead:
-                self._dead[k] = tuple(dead)
+        return [numbers(p.buffers[i].shape, {}) for i in p.inputs]
 
     def new_states(self) -> list[LibraryArray]:
         """Arrays with the initial values of the states."""
@@ -268,7 +186,7 @@ class ArrayExecutable:
         for s in self.program.states:
             b = self.program.buffers[s.buffer]
             if s.initial is None:
-                first = self._given_array(np.zeros(_numbers(b.shape, {}), b.dtype.numpy), b.dtype)
+                first = self._given_array(np.zeros(numbers(b.shape, {}), b.dtype.numpy), b.dtype)
             else:
                 first = self._copy(self._consts[self._places[s.initial]])
             found.append(self.made(first, b.dtype))
@@ -478,7 +396,7 @@ class ArrayExecutable:
         with self._xp.scope():
             return self._xp.asarray(array, kind)
 
-    def _op(self, op: _Op, run: _Run) -> None:
+    def _op(self, op: PreparedOp, run: _Run) -> None:
         step, row = op.step, op.row
         given = [run.values[self._places[i]] for i in step.inputs]
         attrs = op.attrs(run.sizes) if op.sizes else step.attrs
@@ -495,7 +413,7 @@ class ArrayExecutable:
         for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
             self._keep(run, self._places[i], array, fresh)
 
-    def _result(self, op: _Op, given: list[Array], attrs: Mapping[str, Any], into: Array | None) -> Any:
+    def _result(self, op: PreparedOp, given: list[Array], attrs: Mapping[str, Any], into: Array | None) -> Any:
         """What an op gives for some inputs. into: the array that it may overwrite, beside those that are spent."""
         row = op.row
         try:
@@ -503,14 +421,14 @@ class ArrayExecutable:
                 return self._on_host(op, given, attrs)
             if isinstance(row, Elementwise):
                 return self._xp.elementwise(row, given, attrs, op.spent, into)
-            over = isinstance(row, Update) and (self._in_place(op.step) or 0 in op.spent)
+            over = isinstance(row, Update) and (op.in_place or 0 in op.spent)
             return row.run((over and self._xp.in_place) or self._xp, given, attrs)
         except (SingeError, *self._xp.exhausted):
             raise
         except self._xp.unfit as e:
             raise unfit(op.step, given, e) from e
 
-    def _on_host(self, op: _Op, given: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
+    def _on_host(self, op: PreparedOp, given: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
         """What NumPy computes from the inputs, as arrays of the library."""
         host = [x if isinstance(x, np.ndarray) else self._xp.host(x) for x in given]
         with NUMPY_ARRAYS.scope():
@@ -527,7 +445,7 @@ class ArrayExecutable:
         """The value of a buffer in a separate array: not a view, and not one of `taken`."""
         shape: Any = self.program.buffers[number].shape
         if self._fixed is None:
-            shape = _numbers(shape, sizes)
+            shape = numbers(shape, sizes)
         value = (NUMPY_ARRAYS if isinstance(value, np.ndarray) else self._xp).apart(value, taken)
         if value.shape == shape:
             return value
@@ -550,13 +468,3 @@ class ArrayExecutable:
         self._disposed = True
         self._consts = {}
         self._specialised = {}
-
-
-def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(shapes.known(d, sizes) for d in shape)
-
-
-def _fixed(value: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_fixed(v, sizes) for v in value)
-    return shapes.known(value, sizes) if isinstance(value, Size) else value
