@@ -64,11 +64,49 @@ export async function pixelsOf(source) {
       bitmap.close();
     }
   }
-  if (globalThis.HTMLImageElement && source instanceof HTMLImageElement) await source.decode().catch(() => {}); // what fails has no size
   const [width, height] = extentOf(source);
   checkSize(width, height);
-  const pixels = cutOut(canvas(width, height), /** @type {Drawn} */ (source), 0, 0, width, height);
-  return { data: new Uint8Array(pixels.buffer), width, height };
+  const data = await opaque(source, width, height);
+  return { data: data ?? new Uint8Array(cutOut(canvas(width, height), /** @type {Drawn} */ (source), 0, 0, width, height).buffer), width, height };
+}
+
+/**
+ * A bitmap's or a frame's RGBA, without a canvas, which takes several times as long; undefined if a canvas must blend or convert it.
+ * @param {unknown} source
+ * @param {number} width
+ * @param {number} height
+ */
+async function opaque(source, width, height) {
+  if (!globalThis.VideoFrame || !(source instanceof ImageBitmap || source instanceof VideoFrame)) return undefined;
+  const frame = new VideoFrame(source, { timestamp: 0 });
+  try {
+    const { format, codedWidth, codedHeight, colorSpace } = frame;
+    const order = /^(RGB|BGR)[AX]$/.exec(String(format))?.[1];
+    if (!order || colorSpace.primaries !== "bt709" || codedWidth !== width || codedHeight !== height) return undefined;
+    const pixels = new Uint32Array(width * height);
+    await frame.copyTo(pixels);
+    const shared = arranged(pixels, order === "BGR");
+    return shared >>> 24 === 255 || format === `${order}X` ? new Uint8Array(pixels.buffer) : undefined;
+  } catch {
+    return undefined; // closed, say: what draws it will say so
+  } finally {
+    frame.close();
+  }
+}
+
+/**
+ * Exchanges the first and third byte of each pixel, if asked; returns the bits that all pixels have.
+ * @param {Uint32Array} pixels
+ * @param {boolean} exchange
+ */
+function arranged(pixels, exchange) {
+  let all = -1;
+  for (let i = 0; i < pixels.length; i++) {
+    const pixel = pixels[i];
+    all &= pixel;
+    if (exchange) pixels[i] = (pixel & 0xff00ff00) | ((pixel >>> 16) & 0xff) | ((pixel & 0xff) << 16);
+  }
+  return all;
 }
 
 /** @param {Blob} blob */

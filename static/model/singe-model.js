@@ -398,8 +398,8 @@ const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instance
  */
 const holdsGpuBuffer = (tensors) => Object.values(Object(tensors)).some((value) => isGpuBuffer(value?.data ?? value));
 
-/** What an input may have beside its elements; those of an output are the same. */
-const KEYS = ["data", "shape", "dtype"];
+/** What an input may have: an output has the first three. */
+const KEYS = ["data", "shape", "dtype", "transfer"];
 /**
  * @param {unknown} value
  * @returns {value is { data: GivenInput }}

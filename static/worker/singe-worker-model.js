@@ -2,8 +2,8 @@
  * The page's side of a model in a worker; singe-worker.js is the other.
  *
  * Contract: `loadInWorker(folder, options)` returns a model with the usual interface, or undefined if no worker can start
- * (forbidden by a policy; node). Inputs are copied when `run` is called; outputs are transferred, or copied into the
- * caller's arrays. GPU buffers cannot be passed. The worker ends with the model. If it dies, its pending runs fail with the
+ * (forbidden by a policy; node). Inputs are copied when `run` is called, but those of `transfer`; outputs are transferred, or copied
+ * into the caller's arrays. GPU buffers cannot be passed. The worker ends with the model. If it dies, its pending runs fail with the
  * code "lost".
  */
 
@@ -267,7 +267,7 @@ function copiesOf(inputs) {
 }
 
 /**
- * An input with its array copied; the copy's memory is added to `copies`. The worker rejects invalid inputs.
+ * An input with its array copied, unless it may be transferred; the memory is added to `copies`. The worker rejects invalid inputs.
  * @param {Unchecked} value
  * @param {Transferable[]} copies
  */
@@ -277,15 +277,15 @@ function copied(value, copies) {
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
   if (!ArrayBuffer.isView(data)) return value;
-  let copy;
+  const { data: _, transfer, ...rest } = bare ? {} : value;
+  let own;
   try {
-    copy = copyOf(/** @type {TypedArray} */ (data));
+    own = transfer ? data : copyOf(/** @type {TypedArray} */ (data));
   } catch {
     return value; // a DataView, or detached: refused later
   }
-  copies.push(/** @type {ArrayBuffer} */ (copy.buffer));
-  const { data: _, ...rest } = bare ? {} : value;
-  return bare ? copy : { data: copy, ...rest };
+  copies.push(/** @type {ArrayBuffer} */ (own.buffer));
+  return bare ? own : { data: own, ...rest };
 }
 
 /**

@@ -203,9 +203,9 @@ def test_boxes_on_a_gpu_are_those_of_python(site: tuple[Server, Path], page: Any
     assert_same(found["answers"][0], ask(root / "wide.png", threshold=0.5, top=4).to_dict())
 
 
-SOURCES = """async () => {
+SOURCES = """async (worker) => {
   const { task } = await import("/classify/singe-tasks.js");
-  const ask = await task("/classify/", { device: "wasm", worker: false });
+  const ask = await task("/classify/", { device: "wasm", worker });
   const blob = await (await fetch("/wide.png")).blob();
   const image = Object.assign(new Image(), { src: "/wide.png" });
   const bitmap = await createImageBitmap(blob);
@@ -227,9 +227,10 @@ SOURCES = """async () => {
 
 def test_every_source_of_a_page_is_taken(site: tuple[Server, Path], page: Any) -> None:
     page.goto(site[0].address)
-    found = page.evaluate(SOURCES)
-    assert len(found) == 8
-    assert len(set(found.values())) == 1
+    for worker in (False, True):
+        found = page.evaluate(SOURCES, worker)
+        assert len(found) == 8
+        assert len(set(found.values())) == 1
 
 
 REFUSED = """async ([kind, source, settings]) => {

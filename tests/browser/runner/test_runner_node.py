@@ -104,7 +104,10 @@ BAD_INPUTS = {
         "{ ...good, x: { data: new Float32Array(3), dims: [1, 3] } }",
         'unknown key of input "x" "dims": did you mean shape?',
     ),
-    "a key": ("{ ...good, x: { data: new Float32Array(3), name: 'x' } }", '"name": it takes data, shape, dtype'),
+    "a key": (
+        "{ ...good, x: { data: new Float32Array(3), name: 'x' } }",
+        '"name": it takes data, shape, dtype, transfer',
+    ),
     "elements by another key": ("{ ...good, x: { date: new Float32Array(3) } }", '"date": did you mean data?'),
     "another dtype beside": ("{ ...good, x: { data: new Float32Array(3), dtype: 'int32' } }", 'got the dtype "int32"'),
     "a shape of BigInts": (
