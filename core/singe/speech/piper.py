@@ -45,6 +45,40 @@ class VoiceDescription:
     breadth: float
     speakers: Mapping[str, int]
 
+    @staticmethod
+    def of_facts(facts: Mapping[str, Any], source: str) -> VoiceDescription:
+        """Of these fields, from a file that may hold anything; source: how errors name it."""
+        rate, numbers, speakers = facts.get("rate"), facts.get("numbers"), facts.get("speakers")
+        scales: list[Any] = [facts.get(name) for name in ("noise", "length", "breadth")]
+        if type(rate) is not int or not 1000 <= rate <= 192_000:
+            raise FormatError(f"{source}: sample_rate is {rate!r:.40}, expected samples a second")
+        if not (
+            isinstance(numbers, dict)
+            and {BEGIN, END, PAD} <= numbers.keys()
+            and all(map(_are_numbers, numbers.values()))
+        ):
+            raise FormatError(
+                f"{source}: phoneme_id_map: expected numbers of phonemes, among them of {BEGIN}, {END} and {PAD}"
+            )
+        if not all(type(x) in (int, float) and 0 <= x < 100 for x in scales):
+            raise FormatError(f"{source}: inference is {scales!r:.80}, expected numbers from 0 on")
+        if not (isinstance(speakers, dict) and all(type(k) is int and k >= 0 for k in speakers.values())):
+            raise FormatError(f"{source}: speaker_id_map: expected numbers of speakers")
+        language, letters = facts.get("language"), facts.get("letters")
+        if not isinstance(language, str) or not isinstance(letters, bool):
+            raise FormatError(f"{source}: language is {language!r:.40}, expected a text")
+        noise, length, breadth = map(float, scales)
+        return VoiceDescription(
+            rate,
+            {sign: tuple(ids) for sign, ids in numbers.items()},
+            language,
+            letters,
+            noise,
+            length,
+            breadth,
+            speakers,
+        )
+
     def ids(self, signs: str) -> list[int]:
         """The numbers of signs, with marks around and pads between; signs that the voice does not have are left out."""
         pad = self.numbers[PAD]
@@ -64,32 +98,25 @@ def read_voice(path: Path) -> VoiceDescription:
             raise FormatError(f"{path}: {name} is {found!r:.60}, expected an object")
         return found
 
-    rate, numbers = part("audio").get("sample_rate"), part("phoneme_id_map")
     kind = values.get("phoneme_type", "espeak")
-    if type(rate) is not int or not 1000 <= rate <= 192_000:
-        raise FormatError(f"{path}: audio.sample_rate is {rate!r:.40}, expected samples a second")
-    if not {BEGIN, END, PAD} <= numbers.keys() or not all(
-        isinstance(ids, list) and all(type(k) is int and 0 <= k < 1 << 16 for k in ids) for ids in numbers.values()
-    ):
-        raise FormatError(
-            f"{path}: phoneme_id_map: expected numbers of phonemes, among them of {BEGIN}, {END} and {PAD}"
-        )
     if kind not in ("espeak", "text"):
         raise FormatError(f"{path}: phoneme_type is {kind!r:.40}, expected 'espeak' or 'text'")
-    scales = {
-        name: part("inference").get(name, usual)
-        for name, usual in (("noise_scale", 0.667), ("length_scale", 1.0), ("noise_w", 0.8))
+    scales = part("inference")
+    facts = {
+        "rate": part("audio").get("sample_rate"),
+        "numbers": part("phoneme_id_map"),
+        "language": str(part("language").get("family") or str(part("espeak").get("voice", "")).partition("-")[0]),
+        "letters": kind == "text",
+        "noise": scales.get("noise_scale", 0.667),
+        "length": scales.get("length_scale", 1.0),
+        "breadth": scales.get("noise_w", 0.8),
+        "speakers": part("speaker_id_map"),
     }
-    if not all(type(x) in (int, float) and 0 <= x < 100 for x in scales.values()):
-        raise FormatError(f"{path}: inference is {scales}, expected numbers from 0 on")
-    speakers = part("speaker_id_map")
-    if not all(type(k) is int and k >= 0 for k in speakers.values()):
-        raise FormatError(f"{path}: speaker_id_map: expected numbers of speakers")
-    language = str(part("language").get("family") or str(part("espeak").get("voice", "")).partition("-")[0])
-    return VoiceDescription(
-        rate, {sign: tuple(ids) for sign, ids in numbers.items()}, language, kind == "text",
-        float(scales["noise_scale"]), float(scales["length_scale"]), float(scales["noise_w"]), speakers,
-    )  # fmt: skip
+    return VoiceDescription.of_facts(facts, str(path))
+
+
+def _are_numbers(ids: Any) -> bool:
+    return isinstance(ids, list) and all(type(k) is int and 0 <= k < 1 << 16 for k in ids)
 
 
 @dataclass(frozen=True)

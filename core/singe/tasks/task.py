@@ -204,6 +204,9 @@ def task(
         place = model_place(model, medium.reads)
         facts, own_files = _facts(place.model)
         if facts is not None:
+            named = facts.get("kind") if isinstance(facts, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if named != kind:
+                raise InputError(f"{model}: its task is {named!r:.60}, got {kind!r}; give the kind that it has")
             return _ready(kind, place.model, TaskSpec.from_dict(facts, str(model)), own_files, given, device)
         files = {**place.files, **files}
         stated = stated_by(place.model)
@@ -260,8 +263,6 @@ def _facts(path: str | Path) -> tuple[Any, Files]:
 def _ready(
     kind: str, path: str | Path, info: TaskSpec, files: Files, given: Mapping[str, Any], device: str | Device
 ) -> Task:
-    if info.kind != kind:
-        raise InputError(f"{path}: its task is {info.kind!r}, got {kind!r}; give the kind that it has")
     if given:
         raise InputError(
             f"{path}: a task already, which takes no {', '.join(given)}; make it anew from the model's file"

@@ -44,6 +44,30 @@ def test_phonemes_are_numbered_with_marks_around_and_pads_between(tmp_path: Path
     np.testing.assert_allclose(speak("ba", speed=2).audio[:-pause] * 200, expected, atol=1e-3)
 
 
+def test_a_bundle_is_read_back(tmp_path: Path) -> None:
+    speak = sg.task("speak", voice_in(tmp_path, speaker_id_map={}), device="numpy")
+    sg.export(speak, tmp_path / "public", ["wasm"])
+    again = sg.task("speak", tmp_path / "public", device="wasm")
+    assert again.info == speak.info
+    signs = "ab, c. de!"
+    there = sg.task("speak", tmp_path / "voice.onnx", device="wasm")(signs).audio
+    np.testing.assert_array_equal(again(signs).audio, there)
+    with pytest.raises(InputError, match="its task is 'speak', got 'embed'"):
+        sg.task("embed", tmp_path / "public")
+    manifest = tmp_path / "public" / "model.json"
+    for old, new, told in (
+        ('"rate":8000', '"rate":8', "sample_rate"),
+        ('"speakers":{}', '"speakers":[]', "speaker_id_map"),
+        ('"kind":"speak"', '"kind":"x"', "its task is 'x'"),
+    ):
+        text = manifest.read_text()
+        assert old in text
+        manifest.write_text(text.replace(old, new))
+        with pytest.raises(sg.SingeError, match=told):
+            sg.task("speak", tmp_path / "public")
+        manifest.write_text(text)
+
+
 def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
     speak = sg.task("speak", voice_in(tmp_path, phoneme_type="espeak", language={"family": "de"}), device="numpy")
     with pytest.raises(InputError, match="phonemes=True"):

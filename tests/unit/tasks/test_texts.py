@@ -109,6 +109,29 @@ def test_what_is_no_text_task_is_refused(tmp_path: Path) -> None:
             call()
 
 
+def test_words_beside_a_model_make_its_tokenizer(tmp_path: Path) -> None:
+    words = list(dict.fromkeys(WORDS))
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    embed = sg.task("embed", token_vectors(), beside=tmp_path)
+    text = "The cat's on É Mats."
+    np.testing.assert_allclose(embed(text).vector, vector_of(text), atol=1e-6)
+    (tmp_path / "vocab.txt").write_text("the\ncat\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"2 words without \[UNK\] and \[CLS\] and \[SEP\]"):
+        sg.task("embed", token_vectors(), beside=tmp_path)
+
+
+def test_a_model_of_classes_is_no_model_of_vectors(tmp_path: Path) -> None:
+    def classes(input_ids: sg.Tensor) -> dict[str, sg.Tensor]:
+        return {"logits": input_ids.to(dtype="float32")[:, :3]}
+
+    model = sg.Model.of(classes, {"input_ids": ("n", "t")}, "numpy", dtypes={"input_ids": "int64"})
+    with pytest.raises(
+        InputError,
+        match=r"embed: the outputs logits .* are none of those that it decodes; classify-text would take them",
+    ):
+        sg.task("embed", model, beside=folder_of(tmp_path))
+
+
 # --- search -----------------------------------------------------------------------------------------------------------
 
 

@@ -212,6 +212,13 @@ def _configured(config: Fields, name: str, ids: Mapping[str, int]) -> int | None
 
 def tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer:
     """The tokenizer that the values of a `tokenizer.json`, and those of a `tokenizer_config.json`, describe."""
+    try:
+        return _tokenizer_of(values, config_values, place)
+    except RecursionError:
+        raise FormatError(f"{place} is nested too deeply") from None
+
+
+def _tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer:
     fields, config = (
         Fields(values, place),
         Fields({} if config_values is None else config_values, "tokenizer_config.json"),
@@ -292,7 +299,4 @@ def _vocabulary(ids: Mapping[str, int], added: Sequence[AddedToken], decoding: D
 def read_tokenizer(path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None) -> Tokenizer:
     """The tokenizer of a `tokenizer.json`."""
     config = None if config_path is None else read_json_object(Path(config_path), MAX_BYTES)
-    try:
-        return tokenizer_of(read_json_object(Path(path), MAX_BYTES), config, Path(path).name)
-    except RecursionError:
-        raise FormatError(f"{Path(path).name} is nested too deeply") from None
+    return tokenizer_of(read_json_object(Path(path), MAX_BYTES), config, Path(path).name)

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import FormatError, InputError
 from ...files import zoo
 from ...files.sounds import wav_bytes
 from ...files.urls import ZOO
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
+from ...program.bundle_reader import bundle_at, read_file, read_manifest
 from ...runtime.device import Device
 from ...speech.english import TABLES, English, read_dictionary
 from ...speech.piper import READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
@@ -154,7 +155,9 @@ def _checked(text: Any) -> str:
 
 
 def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
-    """Of a row of the zoo, or of a folder or a file VOICE.onnx, with VOICE.onnx.json beside it."""
+    """Of a row of the zoo, of a folder or a file VOICE.onnx, with VOICE.onnx.json beside it, or of a bundle."""
+    if (folder := bundle_at(source)) is not None:
+        return _of_bundle(folder, device)
     if isinstance(source, str) and source.startswith(ZOO):
         files = zoo.fetch_all(source)
         model = next(path for name, path in files.items() if name.endswith(".onnx"))
@@ -172,6 +175,23 @@ def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
     words = _dictionary(description, words)
     voice = PiperVoice(load(model, device, name=model.stem), description, _reader(description, words))
     return SpeakTask(voice, model.stem, words, licence)
+
+
+def _of_bundle(folder: Path, device: str | Device) -> SpeakTask:
+    told: Any = read_manifest(folder).get("task")
+    facts = told if isinstance(told, dict) else {}
+    preparation, files, licence = (facts.get(name) for name in ("preparation", "files", "licence"))
+    if facts.get("kind") != "speak":
+        raise InputError(f"{folder}: its task is {facts.get('kind')!r:.60}, got 'speak'; give the kind that it has")
+    if not isinstance(preparation, dict) or not isinstance(files, dict) or not isinstance(licence, str):
+        raise FormatError(f"{folder}: not the facts of a voice; export it once more")
+    description = VoiceDescription.of_facts(preparation, str(folder))
+    words = None
+    if WORDS in files:
+        read_file(folder, files[WORDS])  # so that it is compared with its hash
+        words = folder / files[WORDS]["file"]
+    voice = PiperVoice(load(folder, device), description, _reader(description, words))
+    return SpeakTask(voice, folder.resolve().name, words, licence)
 
 
 def _model_at(path: Path) -> Path:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import FormatError
-from ...files.bounded import read_json_list, read_json_object
+from ...errors import FormatError, InputError
+from ...files.bounded import read_bounded, read_json_list, read_json_object
 from ..medium import Wishes
 
 if TYPE_CHECKING:
     from ..kinds import TaskKind
 
 TOKENIZER: Final = "tokenizer.json"
+WORDS: Final = "vocab.txt"
+"""BERT's words, of models without a TOKENIZER."""
 CONFIG: Final = "config.json"
 OF_TOKENIZER: Final = "tokenizer_config.json"
 POOLING: Final = "1_Pooling/config.json"
 LENGTHS: Final = "sentence_bert_config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
 MODULES: Final = "modules.json"
-READS: Final = (TOKENIZER, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES)
+READS: Final = (TOKENIZER, WORDS, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES)
+MAX_TOKENIZER: Final = 1 << 28
+"""The most bytes of a tokenizer."""
 _POOLINGS: Final = {
     "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last", "pooling_mode_max_tokens": "max",
 }  # fmt: skip
@@ -81,6 +86,20 @@ def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(names, dict):
         return ()
     return tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names)))
+
+
+def tokenizer_file(kind: str, files: Mapping[str, Path]) -> bytes:
+    """The tokenizer.json that travels with a task."""
+    if TOKENIZER in files:
+        return read_bounded(files[TOKENIZER], MAX_TOKENIZER)
+    if WORDS not in files:
+        raise InputError(
+            f"{kind}: no {TOKENIZER} and no {WORDS}: expected one beside the model, in a folder of Hugging Face, or in that of beside="
+        )
+    from ...language.tokenizing.vocab_txt import vocab_txt_values  # noqa: PLC0415 (pictures need none)
+
+    small = _read(files, OF_TOKENIZER).get("do_lower_case") is not False
+    return json.dumps(vocab_txt_values(read_bounded(files[WORDS], MAX_TOKENIZER), str(files[WORDS]), small)).encode()
 
 
 def check_modules(files: Mapping[str, Path]) -> None:

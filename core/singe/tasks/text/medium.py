@@ -22,7 +22,7 @@ from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..medium import Files, Fitted, Following, Medium, Run, Wishes
-from .files import CONFIG, READS, TOKENIZER, check_modules, told
+from .files import CONFIG, READS, TOKENIZER, check_modules, tokenizer_file, told
 from .spec import MAX_LENGTH, TextInput
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     def feed(given: Mapping[str, Tensor], spec: TextInput) -> tuple[Sequence[Tensor], TextFrame]:
         return [place(given) for place in places], TextFrame(given["mask"].to(dtype="float32"))
 
-    return Fitted(graph, preparation, feed, files={TOKENIZER: _tokenizer_file(kind, wishes)})
+    return Fitted(graph, preparation, feed, files={TOKENIZER: tokenizer_file(kind.name, wishes.files)})
 
 
 def _of(role: str, dtype: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
@@ -140,15 +140,6 @@ def _of(role: str, dtype: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
         return (arange(ids.shape[1]).to(dtype=dtype).unsqueeze(0) + (ids * 0).to(dtype=dtype)).to(dtype=dtype)
 
     return place
-
-
-def _tokenizer_file(kind: TaskKind, wishes: Wishes) -> bytes:
-    path = wishes.files.get(TOKENIZER)
-    if path is None:
-        raise InputError(
-            f"{kind.name}: no {TOKENIZER}: expected it beside the model, in a folder of Hugging Face, or as tokenizer="
-        )
-    return path.read_bytes()
 
 
 def network_of(kind: TaskKind, place: Place, device: str | Device) -> Model:
