@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from full import MOVED, covering, every, one_device
+from case_rules import covering, every, one_device
+from full import MOVED
 from progress import Progress, weight
 
 TESTS = Path(__file__).parents[2]
