@@ -44,7 +44,8 @@ Names = tuple[str, ...]
 
 def print_kernel(levels: Names, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
     if isinstance(kernel, Routine):
-        return _ROUTINES[kernel.kind](levels, kernel, constants)
+        write = _ROUTINES.get(kernel.kind)
+        return None if write is None else write(levels, kernel, constants)
     cut = kernel_pieces(collapse(keep(kernel)))
     return _printed(levels, kernel.sizes, lambda sizes, _: print_nests(cut, sizes), alike=True)
 
@@ -174,7 +175,7 @@ _ROUTINES: Final = {
     "conv": _conv,
     **dict.fromkeys(("matmul_int8", "conv_int8", "matmul_integers", "conv_integers"), _integers),
 }
-"""Kind of Routine → the function that prints it, or returns None."""
+"""Kind of Routine → the function that prints it, or returns None, as for all other kinds."""
 
 
 def _printed(

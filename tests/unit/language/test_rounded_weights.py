@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 from tiny_language import tiny_gguf
 
 import singe as sg
@@ -94,3 +95,17 @@ def test_more_bits_move_a_model_less(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "--weights inside needs --freestanding" in capsys.readouterr().err
     with pytest.raises(sg.InputError, match="expected one of q4_0, q4_1, q4_k, q8_0, int4"):
         sg.language.load(path, weights="q3")
+
+
+@RUNNERS
+def test_a_packed_product_of_one_normalised_row(device_name: str) -> None:
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    packed = rounded(present(x), "q8_0").packed
+    assert packed is not None
+    m = packed()
+    held = {"words": sg.tensor(m.words), "scale": sg.tensor(m.scale), "zero": sg.tensor(m.zero)}
+    layer = sg.nn.PackedLinear(64, 64, m.bits, m.block, False, m.zero.ndim > 0).replace(**held)
+    model = sg.Model.of(lambda row: layer(row.layer_norm(64)), {"row": (1, 64)}, device_name)
+    row = np.arange(64, dtype=np.float32)[None]
+    wanted = ((row - row.mean()) / np.sqrt(row.var() + 1e-5)) @ rounded(present(x), "q8_0").read().T
+    np.testing.assert_allclose(model(row), wanted, atol=1e-4)
