@@ -88,3 +88,18 @@ class GraphSource:
         every = {**{k: n for k, n in layers.items() if n not in named.values()}, **named}
         ops = {k: n.inputs[0].op if n.op == "result" else n.op for k, n in every.items()}
         return GraphSource(replace(graph, outputs=tuple(every.values()), output_names=tuple(every))), ops
+
+
+class GraphsBySizes(GraphSource):
+    """A Graph, and others that stand for it at particular sizes: functions over the same inputs, outputs and states, of which the sizes of
+    a run choose one. A Model of it is asked to `specialise` for these sizes."""
+
+    def __init__(self, graph: Graph, others: Sequence[tuple[Mapping[str, int], Graph]]) -> None:
+        super().__init__(graph)
+        self._others = sorted(others, key=lambda pair: len(pair[0]), reverse=True)
+
+    def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        assert not values, "a Graph's shapes depend on no values"
+        chosen = next((g for own, g in self._others if own.items() <= sizes.items()), self._graph)
+        rest = {name: n for name, n in sizes.items() if name in chosen.symbols}
+        return graphs.specialise(chosen, rest) if rest else chosen

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..language.sampling import TokenDraws
 from ..late_dataclass import dataclass
 from .tokens import WhisperTokens
 from .whisper.model import SpeechModel, TextsSideBySide
@@ -37,7 +38,7 @@ def log_chances(scores: np.ndarray) -> np.ndarray:
 
 def window_text(
     model: SpeechModel, tokens: WhisperTokens, before: Sequence[int], begun: Sequence[int],
-    temperature: float = 0.0, rng: np.random.Generator | None = None, beams: int = 1,
+    temperature: float = 0.0, draws: TokenDraws | None = None, beams: int = 1,
 ) -> WindowText:  # fmt: skip
     """The text of the window that the model hears. before: the tokens of what was said before; begun: those with which it begins. beams:
     texts side by side, where nothing is drawn."""
@@ -51,21 +52,21 @@ def window_text(
     if texts.count > 1:
         said, likelihood = _several(texts, tokens, scores[:, -1], most)
     else:
-        said, likelihood = _one(texts, tokens, scores[0, -1], most, temperature, rng)
+        said, likelihood = _one(texts, tokens, scores[0, -1], most, temperature, draws)
     return WindowText(said, likelihood / (len(said) + 1), no_speech, temperature, tokens.text(said).strip())
 
 
 def _one(
-    texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, rng: np.random.Generator | None
+    texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, draws: TokenDraws | None
 ) -> tuple[list[int], float]:  # fmt: skip
     """The tokens of a text, and the sum of the logarithms of their chances."""
     said, total = list[int](), 0.0
     for _ in range(most):
         tokens.allow(scores, said)
         chances = log_chances(scores)
-        if temperature:
-            drawn = np.exp(log_chances(scores.astype(np.float64) / temperature))
-            token = int((rng or np.random.default_rng()).choice(len(drawn), p=drawn / drawn.sum()))
+        if temperature and draws is not None:
+            ends = np.exp(log_chances(scores.astype(np.float64) / temperature)).cumsum()
+            token = int(np.searchsorted(ends, draws.random() * ends[-1], side="right"))
         else:
             token = int(scores.argmax())
         total += float(chances[token])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -63,6 +63,14 @@ class WhisperTokens:
             sorted({*d.suppressed_first, self.end, *tokenizer.encode(" ", add_special=False)}), np.int64
         )
         self.first_times = round(FIRST_TIME / SECONDS)
+
+    def table(self) -> dict[str, Any]:
+        """What a page needs of them."""
+        names = ("end", "start", "before", "transcribe", "translate", "no_speech", "no_times", "times", "first_times")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "never": self.never.tolist(), "never_first": self.never_first.tolist(), "languages": dict(self.languages),
+        }  # fmt: skip
 
     def begun(self, language: str | None, translate: bool) -> list[int]:
         """The tokens with which a text begins."""

@@ -6,15 +6,16 @@ in which nothing seems to be said is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import exp
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError
+from ..language.sampling import TokenDraws
 from ..late_dataclass import dataclass
 from .search import WindowText, window_text
 from .tokens import SECONDS, WhisperTokens
@@ -35,6 +36,11 @@ DRAWN: Final = 0.5
 MAX_BEAMS: Final = 32
 LIVE_EVERY: Final = 1.0
 """Seconds of new sound after which the text of a stream is made anew."""
+RULES: Final[Mapping[str, Any]] = {
+    "temperatures": list(TEMPERATURES), "repeating": REPEATING, "unsure": UNSURE, "silent": SILENT, "drawn": DRAWN, "live": LIVE_EVERY,
+    "seconds": SECONDS,
+}  # fmt: skip
+"""These numbers, for a page, which does as this module."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Course:
         self._language = options.language or (None if tokens.languages else "en")
         if self._language is not None:
             tokens.begun(self._language, options.translate)
-        self._rng = np.random.default_rng(options.seed)
+        self._draws = TokenDraws(options.seed)
         self._samples = np.zeros(0, np.float32)
         self._place = 0  # in frames: what comes before it has been written down
         self._peak = -np.inf
@@ -157,7 +163,7 @@ class Course:
 
     def _text_at(self, temperature: float, beams: int) -> WindowText:
         begun = self._tokens.begun(self._language, self._options.translate)
-        return window_text(self._model, self._tokens, self._before, begun, temperature, self._rng, beams)
+        return window_text(self._model, self._tokens, self._before, begun, temperature, self._draws, beams)
 
     def _text(self) -> WindowText:
         """The text of the window, at the first temperature of which it is fit."""

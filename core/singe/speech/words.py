@@ -5,8 +5,8 @@ A word ends where the next one begins. Marks of punctuation belong to the words 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,12 @@ LONGEST: Final = 0.7
 _BEFORE: Final = "\"'“¿([{-"
 _BEHIND: Final = "\"'.。,，!！?？:：”)]}、"
 _ENDS: Final = ".。!！?？"
+_UNSPACED: Final = ("zh", "ja", "th", "lo", "my", "yue")
+"""Languages without spaces."""
+WORDS: Final[Mapping[str, Any]] = {
+    "smoothed": SMOOTHED, "longest": LONGEST, "before": _BEFORE, "behind": _BEHIND, "ends": _ENDS, "unspaced": list(_UNSPACED),
+}  # fmt: skip
+"""All of these, for a page, which does as this module."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ def words_of(ids: Sequence[int], tokens: WhisperTokens, language: str) -> list[t
     """The words of tokens of text, each with how many tokens it has: of languages without spaces, characters."""
     found: list[tuple[str, int]] = []
     held: list[int] = []
-    spaced = language not in ("zh", "ja", "th", "lo", "my", "yue")
+    spaced = language not in _UNSPACED
     for token in ids:
         held.append(token)
         text = tokens.text(held)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tiny_whisper
-from devices import NUMPY
+from devices import NUMPY, RUNNERS
 from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
 from singe.speech.whisper.model import SpeechModel
 from singe.speech.whisper.spectrogram import LENGTH, STEP, band_weights, samples_for
+from singe.speech.whisper.whole import MOST_TEXTS, TYPES, samples_of
 from singe.weights import read_weights
 
 pytestmark = pytest.mark.slow
@@ -52,6 +54,53 @@ def test_matrices_of_8_bits_say_nearly_the_same(tmp_path: Path) -> None:
     scores = _scores(opened(tiny_whisper.ctranslate2(tmp_path / "int8", int8=True)).model("numpy"))
     error = np.abs(scores - expected).max() / np.abs(expected).max()
     assert 1e-4 < error < 0.05
+
+
+@RUNNERS
+def test_one_program_with_all_functions_says_what_several_models_say(folder: Path, device_name: str) -> None:
+    several = opened(folder).model(device_name)
+    d, ids = several.description, list(tiny_whisper.IDS)
+    seconds = np.arange(samples_of(d)) / 16_000
+    samples = (np.sin(900 * seconds * seconds) * 0.4).astype(np.float32)
+    powers = several.powers(samples, 2)
+    peak = float(powers.max()) + 1
+    several.hear(powers, peak, tiny_whisper.COUNT)
+    seen, scores = several.align(ids)
+    session = several.whole("whisper").session()
+    nothing = {
+        "samples": 0,
+        "peak": 0,
+        "count": 1,
+        "ids": 0,
+        "keys": (0, 0),
+        "rows": (0, 0),
+        "order": 0,
+        "looked": (0, 0),
+    }
+
+    def run(**given: Any) -> Any:
+        return session(
+            {name: np.asarray(given.get(name, np.zeros(shape)), TYPES[name]) for name, shape in nothing.items()}
+        )
+
+    def count(n: int) -> np.ndarray:
+        return np.empty((n, 0))
+
+    window = samples_for(samples, 2, d.frames)
+    np.testing.assert_allclose(run(samples=window)["loudest"], powers.max(), atol=1e-5)
+    heard = run(samples=window, peak=[peak], count=[tiny_whisper.COUNT])
+    np.testing.assert_allclose(heard["loudest"], peak, atol=1e-5)
+    said = run(ids=ids, keys=count(7), rows=count(7), looked=count(7))
+    np.testing.assert_allclose(said["scores"], scores, atol=2e-4)
+    np.testing.assert_allclose(said["seen"], seen, atol=2e-4)
+    run(ids=ids[:4], keys=count(4), rows=count(1))
+    for k, token in enumerate(ids[4:], 4):
+        np.testing.assert_allclose(
+            run(ids=[token], keys=count(k + 1), rows=count(1))["scores"][0], scores[k], atol=2e-4
+        )
+    run(ids=ids[:5], keys=count(5), rows=count(1))
+    beside = run(ids=[ids[5]] * MOST_TEXTS, keys=count(6), rows=count(1), order=[0] * MOST_TEXTS)["scores"]
+    np.testing.assert_allclose(beside, np.tile(scores[5], (MOST_TEXTS, 1)), atol=2e-4)
 
 
 @pytest.mark.parametrize(

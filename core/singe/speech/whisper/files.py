@@ -20,6 +20,7 @@ from ...language.files import Tensors
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...weights import read_weights
+from ...weights.rounding import FORMS, rounded
 from ...weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
 from .model import SpeechModel, WhisperModel
@@ -67,6 +68,8 @@ _OF_CTRANSLATE2: Final[Mapping[str, str]] = {
 }
 """Names of tensors without what comes last ↦ ours."""
 _LAST: Final = {"gamma": "weight", "beta": "bias", "encodings": "weight"}
+_PLACES, _TOKENS, _TABLE = "positions", "decoder.tokens.weight", "q8_0"
+"""Tables that are not rounded, and the one that is to no fewer bits than these."""
 _TIED: Final = ("proj_out.weight", "decoder/projection/weight")
 """Those are the table of tokens once more."""
 _FACTS: Final = re.compile(
@@ -92,8 +95,9 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {name: path for name in ONNX if (path := folder / "onnx" / name).is_file()} | found
 
 
-def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
-    """The model of files by their names in a folder, those of FILES that there are. name: for errors."""
+def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) -> WhisperFiles:
+    """The model of files by their names in a folder, those of FILES that there are. name: for errors; form: to which matrices of floats are
+    rounded."""
     weights = next((f for f in (*_HUGGING_FACE, _CTRANSLATE2) if f in files), None)
     if (weights is None and not is_onnx(files)) or CONFIG not in files or TOKENIZER not in files:
         raise InputError(
@@ -102,6 +106,8 @@ def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
         )
     config = read_json_object(files[CONFIG])
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
+    if form is not None and (form not in FORMS or weights is None):
+        raise InputError(f"{name}: weights {form!r:.40}, expected one of {', '.join(FORMS)}, and no ONNX files")
     if weights is None:
         description = of_config(config, generation, name)
         return WhisperFiles(name, description, files[TOKENIZER], lambda device: OnnxWhisper(description, files, device))
@@ -111,6 +117,11 @@ def open_whisper(files: Mapping[str, Path], name: str) -> WhisperFiles:
     else:
         description, rules = of_config(config, generation, name), _OF_HUGGING_FACE
     stored = _renamed(found, rules, name)
+    if form is not None:
+        stored = {
+            key: array if _PLACES in key else rounded(array, _TABLE if key == _TOKENS else form)
+            for key, array in stored.items()
+        }
     return WhisperFiles(
         name, description, files[TOKENIZER], lambda device: WhisperModel(description, Tensors(stored, name), device)
     )

@@ -9,13 +9,13 @@ import numpy as np
 
 from ...language.files import Tensors
 from ...model.model import Model
-from ...model.session import Session
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 from .network import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
 from .spectrogram import LENGTH, STEP, BandPowers, samples_for
+from .whole import whole
 
 
 class TextsSideBySide(Protocol):
@@ -47,8 +47,12 @@ class SpeechModel(Protocol):
         """So many texts about the window, which have no tokens yet."""
         ...
 
+    def whole(self, name: str) -> Model:
+        """All of it as one Model of this name: see whole.py."""
+        ...
+
     def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Of all tokens of a text about the window: see `Whisper.align`."""
+        """Of all tokens of a text about the window: what `Whisper.say` tells of what they look at, and the scores after each."""
         ...
 
 
@@ -72,7 +76,6 @@ class WhisperModel:
         )
         self._window: Final = self._hear.session()
         self._texts: Final[dict[int, SpokenTexts]] = {}
-        self._align: Session | None = None
 
     def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
         return self._bands(samples_for(samples, first, self.description.frames))
@@ -94,15 +97,11 @@ class WhisperModel:
         found.used = 0
         return found
 
+    def whole(self, name: str) -> Model:
+        return whole(self._network, self.device, name)
+
     def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        if self._align is None:
-            states = self._network.heard()
-            model = Model.of(
-                self._network.align, {"ids": ("T",)}, self.device, dtypes={"ids": "int32"}, states=states, name="align"
-            )
-            model.share_weights(self._hear)
-            self._align = model.joined([self._window])
-        seen, scores = self._align(np.array(ids, np.int32)).values()
+        scores, seen = self.texts(1).run([ids], len(ids), looked=len(ids))
         return seen, scores
 
 
@@ -119,9 +118,16 @@ class SpokenTexts:
         self.used = 0
 
     def add(self, ids: Sequence[Sequence[int]], rows: int = 1, order: Sequence[int] | None = None) -> np.ndarray:
+        return self.run(ids, rows, order)[0].reshape(self.count, rows, -1)
+
+    def run(
+        self, ids: Sequence[Sequence[int]], rows: int, order: Sequence[int] | None = None, looked: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `Whisper.say` gives for tokens that are added."""
         self.used += len(ids[0])
-        scores = self._session(
+        scores, seen = self._session(
             np.array(ids, np.int32), np.empty((self.used, 0), np.bool_), np.empty((rows, 0), np.bool_),
             np.arange(self.count, dtype=np.int32) if order is None else np.array(order, np.int32),
-        )  # fmt: skip
-        return scores.reshape(self.count, rows, -1)
+            np.empty((looked, 0), np.bool_),
+        ).values()  # fmt: skip
+        return scores, seen

@@ -24,7 +24,13 @@ _RANGE: Final = 8.0
 """Powers below the loudest by more than this many tens are as good as silent."""
 
 HEAR_TYPES: Final[Mapping[str, str]] = {"powers": "float32", "peak": "float32", "count": "int32"}
-SAY_TYPES: Final[Mapping[str, str]] = {"ids": "int32", "keys": "bool", "rows": "bool", "order": "int32"}
+SAY_TYPES: Final[Mapping[str, str]] = {
+    "ids": "int32",
+    "keys": "bool",
+    "rows": "bool",
+    "order": "int32",
+    "looked": "bool",
+}
 
 
 def hear_shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
@@ -32,7 +38,7 @@ def hear_shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
 
 
 def say_shapes(d: WhisperDescription, texts: int) -> dict[str, Sequence[int | str]]:
-    return {"ids": (texts, "T"), "keys": (f"K<={d.room}", 0), "rows": ("R", 0), "order": (texts,)}
+    return {"ids": (texts, "T"), "keys": (f"K<={d.room}", 0), "rows": ("R", 0), "order": (texts,), "looked": ("L", 0)}
 
 
 def features(powers: Tensor, peak: Tensor, count: Tensor) -> Tensor:
@@ -44,6 +50,13 @@ def features(powers: Tensor, peak: Tensor, count: Tensor) -> Tensor:
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     return apply_row(ROWS["attention"], (q, k, v), **options)
+
+
+def _part(x: Tensor, axis: int, first: Any, count: Any) -> Tensor:
+    """So many of an axis from one on. A slice whose end is given by a size would have a length that nothing can tell from another."""
+    starts, sizes = [0] * x.ndim, list(x.shape)
+    starts[axis], sizes[axis] = first, count
+    return apply_row(ROWS["slice"], (x,), starts=tuple(starts), steps=(1,) * x.ndim, sizes=tuple(sizes))
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:
@@ -115,14 +128,15 @@ class WhisperDecoderLayer(Module):
     def forward(
         self, x: Tensor, texts: int, past: Any, used: Any, order: Tensor, states: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-        """x (texts · length, width) ↦ the same, the keys and values of its texts, and what it looks for in the sound, by head. Without states
-        of texts, x is all of them."""
+        """x (texts · length, width) ↦ the same, the keys and values of its texts, and what it looks for in the sound, by head."""
         q, k, v = (self._of_texts(y, texts) for y in self.inputs(self.norm(x)))
+        rows = texts * self.heads
         after = {
-            name: _ordered(states[name], texts, order).update_slice(y, 0, past, 0) if name in states else y
+            name: _ordered(states[name], texts, self.heads, order).update_slice(y, 0, past, 0)
             for name, y in (("keys", k), ("values", v))
         }
-        y = _attend(q, after["keys"], after["values"], causal=True, past=past, keys=used)
+        keys, values = (y if y.shape[0] == rows else y[:rows] for y in after.values())
+        y = _attend(q, keys, values, causal=True, past=past, keys=used)
         _, length, size = y.shape
         y = y.reshape(texts, self.heads, length, size).swapaxes(1, 2).reshape(texts * length, self.heads * size)
         x = x + self.output(y)[0]
@@ -139,12 +153,15 @@ class WhisperDecoderLayer(Module):
         return y.reshape(texts * self.heads, length, width // self.heads)
 
 
-def _ordered(state: Tensor, texts: int, order: Tensor) -> Tensor:
+def _ordered(state: Tensor, texts: int, heads: int, order: Tensor) -> Tensor:
     """A state whose texts go on from others: each from the one that `order` names."""
     if texts == 1:
         return state
-    heads, room, size = state.shape
-    return state.reshape(texts, heads // texts, room, size).take(order, 0).reshape(heads, room, size)
+    room, size = state.shape[1:]
+    rows = texts * heads
+    own = state if state.shape[0] == rows else state[:rows]
+    moved = own.reshape(texts, heads, room, size).take(order, 0).reshape(rows, room, size)
+    return moved if own is state else state.update_slice(moved, 0, 0, 0)
 
 
 class Whisper(Module):
@@ -199,37 +216,30 @@ class Whisper(Module):
         return x, updated
 
     def say(
-        self, ids: Tensor, keys: Tensor, rows: Tensor, order: Tensor, **states: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+        self, ids: Tensor, keys: Tensor, rows: Tensor, order: Tensor, looked: Tensor, **states: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
         """ids (texts, T): tokens that follow those of the texts so far, each of which goes on from the one that `order` names; keys (K, 0):
-        how many tokens a text has then; rows (R, 0): the scores (texts · R, vocabulary) after the last R of each are given."""
+        how many tokens a text has then; rows (R, 0): the scores (texts · R, vocabulary) after the last R of each are given; looked (L, 0):
+        and how alike what the heads that follow the sound look for at the last L of the last text is to each position (heads, L, positions).
+        The states may have room for more texts."""
         texts, length = ids.shape
-        used, count = keys.shape[0], rows.shape[0]
+        used, count, told = keys.shape[0], rows.shape[0], looked.shape[0]
         past = used - length
         x = self.embedding(ids.reshape(-1))
-        places = self.positions[past:used]
-        width = places.shape[-1]
+        width = x.shape[-1]
+        places = _part(self.positions, 0, past, length)
         x = x + places if texts == 1 else (x.reshape(texts, length, width) + places).reshape(texts * length, width)
         updated = dict(states)
+        following: list[Tensor] = []
         for k, layer in enumerate(self.decoder):
             own = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values", "keys", "values")}
-            x, after, _ = layer(x, texts, past, used, order, own)
+            x, after, q = layer(x, texts, past, used, order, own)
             updated |= {f"{name}_{k}": y for name, y in after.items()}
-        last = x.reshape(texts, length, width)[:, length - count :].reshape(texts * count, width)
-        return self.head(self.norm(last)), updated
-
-    def align(self, ids: Tensor, **states: Tensor) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
-        """ids (T,), all of a text: how alike what each of the heads that follow the sound looks for is to each position (heads, T, positions),
-        and the scores (T, vocabulary) after each token."""
-        length = ids.shape[0]
-        x = self.embedding(ids) + self.positions[:length]
-        looked: list[Tensor] = []
-        for k, layer in enumerate(self.decoder):
-            heard = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values")}
-            x, _, q = layer(x, 1, 0, length, ids, heard)
-            looked.append(q)
-        alike = [
-            looked[layer][head] @ states[f"heard_keys_{layer}"][head].mT / looked[layer].shape[-1] ** 0.5
-            for layer, head in self.description.following
-        ]
-        return (stack(alike), self.head(self.norm(x))), dict(states)
+            last = _part(q, 1, texts * length - told, told)
+            following += [
+                last[head] @ own["heard_keys"][head].mT / q.shape[-1] ** 0.5
+                for at, head in self.description.following
+                if at == k
+            ]
+        last = _part(x.reshape(texts, length, width), 1, length - count, count).reshape(texts * count, width)
+        return (self.head(self.norm(last)), stack(following)), updated

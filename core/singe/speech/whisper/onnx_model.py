@@ -67,6 +67,11 @@ class OnnxWhisper:
     def texts(self, count: int) -> OnnxTexts:
         return OnnxTexts(self, count)
 
+    def whole(self, name: str) -> Model:
+        raise InputError(
+            "transcribe: ONNX files are several models, which are not exported; give a folder with model.safetensors, or of CTranslate2"
+        )
+
     def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(
             "transcribe: ONNX files do not tell when words are said; give a folder with model.safetensors, or leave words out"
