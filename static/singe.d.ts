@@ -470,7 +470,8 @@ export interface TaskInfo {
     | "voices"
     | "denoise"
     | "notes"
-    | "speak";
+    | "speak"
+    | "transcribe";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];

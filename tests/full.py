@@ -26,6 +26,10 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/embedding/test_speech_pages.py": none(
         "test_speech_rules.py reads and cuts texts in node, and test_sound_pages.py opens a task of sounds"
     ),
+    "unit/speech/test_whisper.py::test_one_program_with_all_functions_says_what_several_models_say": only(
+        device_name="numpy"
+    ),
+    "unit/language/test_rounded_weights.py::test_a_packed_product_of_one_normalised_row": only(device_name="wasm"),
     "browser/embedding/test_sound_pages.py::test_a_page_answers_what_python_answers": only(kind="voices"),
     "unit/files/test_resampling.py::test_blocks_of_any_size_make_the_same_numbers": every(3),
     "unit/files/test_resampling.py::test_the_error_of_each_tone": every(3),

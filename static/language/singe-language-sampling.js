@@ -142,7 +142,7 @@ function penalise(logits, seen, repeat, presence, frequency) {
  * Numbers of [0, 1) from a seed: SplitMix32's.
  * @param {number} seed
  */
-function generator(seed) {
+export function generator(seed) {
   let state = (seed ^ Math.floor(seed / 2 ** 32)) | 0;
   return () => {
     state = (state + 0x9e3779b9) | 0;

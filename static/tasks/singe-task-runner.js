@@ -63,6 +63,7 @@ const MEDIA = {
   sound: async () => (await import("./singe-task-sounds.js")).medium,
   text: async () => (await import("./singe-task-texts.js")).medium,
   speech: async () => (await import("./singe-task-speech.js")).medium,
+  hearing: async () => (await import("./singe-task-hearing.js")).medium,
 };
 
 /** What makes pixels of a picture, or of its address. */

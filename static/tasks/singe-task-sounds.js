@@ -10,7 +10,8 @@
 /** @import { VoiceRules } from "./singe-task-sounds-rules.js" */
 
 import { SingeError } from "../program/singe-format.js";
-import { decoded, Resampler, resample, soundToTensor } from "../singe-sound.js";
+import { Resampler } from "../singe-sound.js";
+import { rateOfStream, samplesOf } from "./singe-task-sources.js";
 import { notesIn, VoiceFollower, voicesIn } from "./singe-task-sounds-rules.js";
 
 /** About so many samples go through the Program at once. */
@@ -23,10 +24,6 @@ const [KEYS, BINS, FRAMES_A_SECOND] = [88, 264, Math.floor(22050 / 256)];
 /** @typedef {Record<string, Float32Array>} Arrays */
 /** @typedef {(parts: Arrays, count: number, ends: boolean) => any} Live */
 /** @typedef {{ whole(found: Arrays, info: TaskInfo, count: number, chosen: Chosen): any, live?(info: TaskInfo, chosen: Chosen): Live }} SoundKind */
-
-/** @param {string} what */
-const refuse = (what) => new SingeError("input", `sound: ${what}`);
-const NO_RATE = "an array does not say how many samples are a second: give sampling_rate: 16000, or as it is";
 
 /** @type {(info: TaskInfo) => SoundInput} */
 const inputOf = (info) => /** @type {SoundInput} */ (/** @type {unknown} */ (info.preparation));
@@ -172,31 +169,6 @@ const KINDS = {
 };
 
 /**
- * The samples of a source at a rate.
- * @param {any} source
- * @param {number} rate
- * @param {number | null} given
- * @param {AbortSignal} [signal]
- * @returns {Promise<Float32Array>}
- */
-async function samplesOf(source, rate, given, signal) {
-  if (typeof source === "string" || source instanceof URL) {
-    const response = await fetch(source, { signal });
-    if (!response.ok) throw new SingeError("network", `sound: ${source}: the server answered ${response.status}`);
-    return samplesOf(await response.blob(), rate, given, signal);
-  }
-  if (source instanceof Blob) return samplesOf(await decoded(source), rate, null, signal);
-  if (typeof source?.getChannelData === "function") return soundToTensor(source, rate);
-  const samples = source?.samples ?? source;
-  const own = source?.sampleRate ?? given;
-  if (!(samples instanceof Float32Array || samples instanceof Float64Array || Array.isArray(samples))) {
-    throw refuse("expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate");
-  }
-  if (!own) throw refuse(NO_RATE);
-  return resample(samples, own, rate);
-}
-
-/**
  * Answers for what a stream brings until it ends, or `stop` is called.
  * @param {TaskInfo} info
  * @param {Run} run
@@ -207,11 +179,7 @@ async function samplesOf(source, rate, given, signal) {
 function follow(info, run, chosen, source, found) {
   const kind = KINDS[info.kind];
   if (!kind.live) throw new SingeError("input", `${info.kind}: takes whole sounds; call it with one`);
-  if (typeof source?.[Symbol.asyncIterator] !== "function") throw refuse("a stream is a Microphone, or an async iterable of arrays of samples");
-  const { rate } = inputOf(info);
-  const own = source.sampleRate ?? chosen.sampling_rate;
-  if (!own) throw refuse(NO_RATE);
-  const resampler = new Resampler(own, rate);
+  const resampler = new Resampler(rateOfStream(source, chosen), inputOf(info).rate);
   const through = new SoundRun(run, inputOf(info));
   const answer = kind.live(info, chosen);
   let stopped = false;

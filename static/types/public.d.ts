@@ -471,7 +471,8 @@ export interface TaskInfo {
     | "voices"
     | "denoise"
     | "notes"
-    | "speak";
+    | "speak"
+    | "transcribe";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -678,6 +679,11 @@ export interface TaskSettings {
   speaker?: string | number;
   seed?: number | bigint | null;
   phonemes?: boolean;
+  /** Of transcribe: the code of a language, null: it is found; to English; words that may come, such as names; how many texts are followed side by side, at most 5; whether each word has its times. */
+  language?: string | null;
+  translate?: boolean;
+  beams?: number;
+  words?: boolean;
 }
 
 /** Somebody speaks, from start to end in seconds. */
@@ -694,6 +700,19 @@ export interface VoicesNow {
   since: number | null;
   scores: Float32Array;
   step: number;
+}
+
+/** A part of what is said; score: the mean chance of its tokens; words: if they are asked for. */
+export interface SpokenPart extends VoiceSegment {
+  text: string;
+  words?: (VoiceSegment & { text: string })[];
+}
+
+/** What is said: all of it, its parts, and the code of its language. */
+export interface Transcript {
+  text: string;
+  chunks: SpokenPart[];
+  language: string;
 }
 
 /** pitch: a number of MIDI, 60 is the middle C; bends: thirds of a semitone from it, over the note's time. */
@@ -774,6 +793,7 @@ export interface TaskAnswers<Label extends string = string> {
   notes: MusicNote[];
   /** Samples from -1 to 1, and what they say. */
   speak: { audio: Float32Array; sample_rate: number; text: string };
+  transcribe: Transcript;
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -787,10 +807,19 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
   readonly info: TaskInfo;
   /** Its model; of several the last. */
   readonly model: Model;
-  /** Answer for what a microphone hears, or for other blocks of samples, as they come. */
+  /**
+   * Answer for what a microphone hears, or for other blocks of samples, as they come. Of transcribe, the last parts may still change; the last
+   * answer, when the microphone was stopped, is whole.
+   */
   stream(
     blocks: AsyncIterable<Float32Array> & { readonly sampleRate?: number; stop?(): void },
     heard: (answer: A extends VoiceSegment[] ? VoicesNow : A) => void,
+    settings?: TaskSettings,
+  ): { stop(): void; readonly done: Promise<void> };
+  /** Write down a whole sound, window by window: each answer has all that was said so far. */
+  stream(
+    sound: string | URL | Blob | AudioBuffer | Float32Array | { samples: Float32Array; sampleRate: number },
+    heard: (answer: A) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
   /** Say a text, whole or as its parts come: each sentence is an answer, and the next one is made while it is played. */

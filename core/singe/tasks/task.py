@@ -139,7 +139,11 @@ def task(  # pyright: ignore[reportOverlappingOverload] (another text may be one
 
 @overload
 def task(  # pyright: ignore[reportOverlappingOverload]
-    kind: Literal["transcribe"], model: str | Path | None = None, *, device: str | Device = "auto"
+    kind: Literal["transcribe"],
+    model: str | Path | None = None,
+    *,
+    device: str | Device = "auto",
+    weights: str | None = None,
 ) -> TranscribeTask: ...
 
 
@@ -174,7 +178,8 @@ def task(
 
     "landmarks", "ocr", "transcribe" and "speak" take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
     folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
-    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2. "speak": a voice of Piper, VOICE.onnx, with
+    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights:
+    to which form matrices of floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with
     VOICE.onnx.json beside it.
     """
     several = kind in CHAINS or kind in SPEECH
@@ -243,12 +248,16 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
         ) from None
 
 
+_TAKEN: Final[Mapping[str, Sequence[str]]] = {"transcribe": ("weights",)}
+"""What a task of several models takes beside a device."""
+
+
 def _of_several(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> AnyTask:
-    if given:
-        raise InputError(f"{kind}: got {', '.join(given)}; a task of several models takes a device alone")
+    if refused := given.keys() - _TAKEN.get(kind, ()):
+        raise InputError(f"{kind}: got {', '.join(sorted(refused))}; a task of several models takes a device alone")
     if isinstance(model, Model):
         raise InputError(f"{kind}: got a Model, expected zoo:NAME, or a folder with its several models")
-    return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SPEECH[kind](model, device)
+    return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SPEECH[kind](model, device, **given)
 
 
 def _facts(path: str | Path) -> tuple[Any, Files]:

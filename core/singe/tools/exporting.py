@@ -39,6 +39,7 @@ _OF_BUNDLES: Final = (
 """Options that say what the bundle of a model of numbers has."""
 
 
+TRANSCRIBE: Final = "transcribe"
 LORA: Final = "lora"
 """What --train says of a language model."""
 _OF_LEARNING: Final = ("batch", "lr", "learn", "rank", "length")
@@ -66,8 +67,10 @@ def export(args: Namespace) -> int | None:
     if args.weights is not None:
         if args.weights not in ROUNDED:
             raise InputError(f"--weights {args.weights} needs --freestanding")
-        if args.train is not None or args.hub or not is_language(args.model):
-            raise InputError(f"--weights {args.weights} needs a language model, without --train or --hub")
+        if args.train is not None or args.hub or not (args.task == TRANSCRIBE or is_language(args.model)):
+            raise InputError(
+                f"--weights {args.weights} needs a language model, without --train or --hub, or --task {TRANSCRIBE}"
+            )
     if args.sample is not None and args.weights is None:
         raise InputError(f"--sample needs --weights {', '.join(ROUNDED)}")
     if args.train is not None:
@@ -174,10 +177,11 @@ def _text_of(path: str) -> str:
 
 def _export_task(args: Namespace, kind: str) -> None:
     from ..tasks.speech.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
+    from ..tasks.speech.transcribe import TranscribeTask  # noqa: PLC0415
 
     _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
     made = task_of(args, kind, DEFAULT, args.labels)
-    if not isinstance(made, (Task, ChainTask, SpeakTask)):
+    if not isinstance(made, (Task, ChainTask, SpeakTask, TranscribeTask)):
         raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")
     with doing("exporting"):
         bundle = export_bundle(

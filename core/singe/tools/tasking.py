@@ -137,6 +137,6 @@ def task_of_several(model: str) -> str | None:
 
 def task_of(args: Namespace, kind: str, device: str, labels: str | None) -> AnyTask:
     """The task that options name. labels: of the model."""
-    given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
+    given = {name: value for name in (*PICTURES, "weights") if (value := getattr(args, name, None)) is not None}
     with doing("loading"):
         return make_task(kind, args.model, labels=labels, head=args.head or "", device=device, **given)

@@ -10,10 +10,10 @@ from ...runtime.device import Device
 from ..calling import AnyTask
 
 
-def _transcribe(source: str | Path, device: str | Device) -> AnyTask:
+def _transcribe(source: str | Path, device: str | Device, weights: str | None = None) -> AnyTask:
     from .transcribe import transcribe_task  # noqa: PLC0415 (other tasks need no language models)
 
-    return transcribe_task(source, device)
+    return transcribe_task(source, device, weights)
 
 
 def _speak(source: str | Path, device: str | Device) -> AnyTask:
@@ -22,7 +22,7 @@ def _speak(source: str | Path, device: str | Device) -> AnyTask:
     return speak_task(source, device)
 
 
-SPEECH: Final[Mapping[str, Callable[[str | Path, str | Device], AnyTask]]] = {
+SPEECH: Final[Mapping[str, Callable[..., AnyTask]]] = {
     "transcribe": _transcribe,
     "speak": _speak,
 }

@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ...files import zoo
 from ...files.sounds import blocks_at, sound_of
 from ...files.urls import ZOO
 from ...language.tokenizing import Tokenizer
+from ...late_dataclass import dataclass
+from ...model.model import Model
 from ...runtime.device import Device
 from ...speech.tokens import WhisperTokens
-from ...speech.transcribing import TranscribeOptions, Transcriber
+from ...speech.transcribing import RULES, TranscribeOptions, Transcriber
 from ...speech.transcript import Transcript
 from ...speech.whisper.files import files_in, open_whisper
 from ...speech.whisper.model import SpeechModel
-from ...speech.whisper.spectrogram import RATE
+from ...speech.whisper.spectrogram import LENGTH, RATE, STEP
+from ...speech.whisper.whole import MOST_TEXTS
+from ...speech.words import WORDS
 from ..calling import AnyTask
+from ..medium import Files, TaskInput
+from ..spec import TaskSpec
+
+TOKENIZER: Final = "tokenizer.json"
 
 _SETTINGS: Final[Mapping[str, Any]] = {"sampling_rate": None, **{f.name: f.default for f in fields(TranscribeOptions)}}
+
+
+@dataclass(frozen=True)
+class HearingInput(TaskInput):
+    """How a sound becomes windows, and these texts, for a page. rate: of its samples; step, length: samples from frame to frame, and of
+    one; frames, positions: of a window; room: of a text's tokens; texts: the most side by side; tokens, rules, words: tables of what
+    Python does."""
+
+    medium: ClassVar[str] = "hearing"
+    rate: int
+    step: int
+    length: int
+    frames: int
+    positions: int
+    room: int
+    vocabulary: int
+    texts: int
+    tokens: Mapping[str, Any]
+    rules: Mapping[str, Any]
+    words: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"medium": self.medium, **asdict(self)}
 
 
 class TranscribeTask(AnyTask):
@@ -32,13 +64,20 @@ class TranscribeTask(AnyTask):
             print(part.start, part.end, part.text)
 
     `stream` takes blocks of samples, with their `sampling_rate`, and gives what is said so far: the last parts may still
-    change; the last answer is whole. languages: those that the model knows.
+    change; the last answer is whole. languages: those that the model knows. info, model, files: what a page has of it.
     """
 
-    def __init__(self, model: SpeechModel, tokens: WhisperTokens, name: str) -> None:
+    def __init__(
+        self, model: SpeechModel, tokens: WhisperTokens, name: str, tokenizer: Path, licence: str = ""
+    ) -> None:
         super().__init__("transcribe", _SETTINGS)
         self.languages: Final = tuple(tokens.languages) or ("en",)
-        self._name = name
+        d = model.description
+        told = HearingInput(
+            RATE, STEP, LENGTH, d.frames, d.positions, d.room, d.vocabulary, MOST_TEXTS, tokens.table(), RULES, WORDS
+        )
+        self.info: Final = TaskSpec("transcribe", told, "whisper", licence=licence)
+        self._name, self._tokenizer = name, tokenizer
         self._transcriber: Transcriber | None = Transcriber(model, tokens)
 
     @property
@@ -46,6 +85,14 @@ class TranscribeTask(AnyTask):
         if self._transcriber is None:
             raise self._closed()
         return self._transcriber
+
+    @cached_property
+    def model(self) -> Model:
+        return self.transcriber.model.whole(Path(self._name.removeprefix(ZOO)).name)
+
+    @property
+    def files(self) -> Files:
+        return {TOKENIZER: self._tokenizer.read_bytes()}
 
     @property
     def device(self) -> Device:
@@ -74,12 +121,12 @@ def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None
     return TranscribeOptions(**given), rate
 
 
-def transcribe_task(source: str | Path, device: str | Device) -> TranscribeTask:
-    """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo."""
+def transcribe_task(source: str | Path, device: str | Device, weights: str | None = None) -> TranscribeTask:
+    """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo. weights: the form to which matrices of floats are rounded."""
     if isinstance(source, str) and source.startswith(ZOO):
-        files = zoo.fetch_all(source)
+        files, licence = zoo.fetch_all(source), zoo.find(source).licence
     else:
-        files = files_in(Path(source))
-    opened = open_whisper(files, str(source))
+        files, licence = files_in(Path(source)), ""
+    opened = open_whisper(files, str(source), weights)
     tokens = WhisperTokens(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
-    return TranscribeTask(opened.model(device), tokens, opened.name)
+    return TranscribeTask(opened.model(device), tokens, opened.name, opened.tokenizer, licence)

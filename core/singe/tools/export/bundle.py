@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ...language import LanguageModel
     from ...tasks import Task
     from ...tasks.speech.speak import SpeakTask
+    from ...tasks.speech.transcribe import TranscribeTask
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
@@ -110,7 +111,8 @@ class Bundle:
 
 
 def export(
-    model: Model | LanguageModel | Task | ChainTask | SpeakTask, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
+    model: Model | LanguageModel | Task | ChainTask | SpeakTask | TranscribeTask, folder: str | Path,
+    targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
@@ -157,6 +159,8 @@ def export(
     elif task is not None:
         of_task = cast("Task", model)
         model, files = of_task.model, of_task.files
+        if activations == "float32" and model.options.activations == "int16":
+            activations = "int16"
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -255,8 +259,8 @@ def draft(
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     chosen = {name: find_target(known[name]) for name in targets}
-    if spoken is not None and not any(t.integers for t in chosen.values()):
-        activations = "float32"  # a language model's own choice is for the targets that have another
+    if activations == model.options.activations == "int16" and not any(t.integers for t in chosen.values()):
+        activations = "float32"  # a model's own choice is for the targets that have another
     stored = "dtype int8 and " if activations == "int8" else ""
     if activations != "float32" and ((stored and dtype != "int8") or not any(t.integers for t in chosen.values())):
         raise InputError(

@@ -257,7 +257,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         help="the outputs that the page gets, and nothing that only others need (default: all)",
     )
     command.add_argument(
-        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}, speak"
+        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}, {SPEECH}"
     )
     text = (
         "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "
@@ -295,8 +295,8 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weights",
         choices=(*ROUNDED, *WEIGHTS),
-        help="of a language model: round matrices of floats to this form, and say what it changes; with --freestanding: whether the weights "
-        "are in the module (inside, the default) or in a second file, FILE.weights (separate)",
+        help="of a language model, or with --task transcribe: round matrices of floats to this form; of the former, say what it changes; "
+        "with --freestanding: whether the weights are in the module (inside, the default) or in a second file, FILE.weights (separate)",
     )
     command.add_argument(
         "--sample",

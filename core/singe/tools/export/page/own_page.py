@@ -18,7 +18,9 @@ from ....files.assets import static_folder
 
 MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"
-TASK_PAGES: Final = {"picture": "task.html", "sound": "sounds.html", "text": "texts.html", "speech": "speech.html"}
+TASK_PAGES: Final = {
+    "picture": "task.html", "sound": "sounds.html", "text": "texts.html", "speech": "speech.html", "hearing": "speech.html",
+}  # fmt: skip
 """A task's medium ↦ its page."""
 _STYLE: Final = "page.css"
 """The style that all of them have: its text stands in the place of a comment that names it."""

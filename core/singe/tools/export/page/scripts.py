@@ -64,7 +64,13 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     "singe-task-runner.js": frozenset(
         f"singe-task-{part}.js" for part in ("answers", "crops", "landmarks", "ocr", "regions", "runner")
     ),
-    "singe-task-sounds.js": frozenset(("singe-task-sounds.js", "singe-task-sounds-rules.js")),
+    "singe-task-hearing.js": frozenset(
+        (
+            *(f"singe-task-{part}.js" for part in ("hearing", "hearing-texts", "hearing-words", "sources")),
+            *(f"singe-language-{part}.js" for part in ("models", "patterns", "sampling", "steps", "tokenizer")),
+        )
+    ),
+    "singe-task-sounds.js": frozenset(f"singe-task-{part}.js" for part in ("sounds", "sounds-rules", "sources")),
     "singe-task-speech.js": frozenset(("singe-task-speech.js", "singe-task-speech-english.js")),
     "singe-task-texts.js": frozenset(
         (

@@ -29,6 +29,7 @@ SOURCES: Final = {
     "sound": '"talk.wav"',
     "text": '"a text"',
     "speech": '"Good morning."',
+    "hearing": '"talk.wav"',
 }
 """A medium ↦ what stands for a source in JavaScript."""
 

@@ -1,0 +1,339 @@
+/**
+ * Tasks that write down what is said: a sound becomes windows, these texts, and these parts with their times, by a Whisper.
+ *
+ * Contract: that of a medium (singe-task-runner.js), with the windows, the rules and the answers of core/singe/speech/transcribing.py. A call
+ * is given a sound; a stream one, whose text grows window by window, or what a microphone hears: the last parts may still change, and the
+ * last answer is whole.
+ */
+
+/** @import { Model, TaskInfo } from "../types/public.d.ts" */
+/** @import { Begin, Chosen, TaskMedium } from "./singe-task-runner.js" */
+/** @import { HearingFacts, Session, WindowText } from "./singe-task-hearing-texts.js" */
+
+import { generator } from "../language/singe-language-sampling.js";
+import { Tokenizer } from "../language/singe-language-tokenizer.js";
+import { Resampler } from "../singe-sound.js";
+import { HearingModel, HearingTokens, refuse, windowText } from "./singe-task-hearing-texts.js";
+import { timedWords } from "./singe-task-hearing-words.js";
+import { isStream, rateOfStream, samplesOf } from "./singe-task-sources.js";
+
+const TOKENIZER = "tokenizer.json";
+
+/** @typedef {{ sampling_rate: number | null, language: string | null, translate: boolean, prompt: string, beams: number, words: boolean, seed: number }} Hearing */
+/** @typedef {{ text: string, start: number, end: number, score: number, tokens: number[], words?: { text: string, start: number, end: number, score: number }[] }} SpokenPart */
+
+/** @type {(info: TaskInfo) => HearingFacts} */
+const factsOf = (info) => /** @type {HearingFacts} */ (/** @type {unknown} */ (info.preparation));
+
+/** A transcription under way: the sound that was heard, and what has been said for good. */
+class Course {
+  #model;
+  #tokens;
+  #facts;
+  #how;
+  #draws;
+  #samples = new Float32Array(1 << 16);
+  #count = 0;
+  #place = 0; // in frames: what comes before it has been written down
+  #peak = -Infinity;
+  /** @type {string | null} */
+  #language;
+  /** @type {number[]} */
+  #before;
+  /** @type {SpokenPart[]} */
+  #parts = [];
+
+  /**
+   * @param {HearingModel} model
+   * @param {HearingTokens} tokens
+   * @param {HearingFacts} facts
+   * @param {Hearing} how
+   */
+  constructor(model, tokens, facts, how) {
+    this.#model = model;
+    this.#tokens = tokens;
+    this.#facts = facts;
+    this.#how = how;
+    this.#draws = generator(how.seed);
+    this.#language = how.language ?? (tokens.hasLanguages ? null : "en");
+    const prompt = how.prompt.trim();
+    this.#before = prompt ? tokens.tokenizer.encode(` ${prompt}`, { addSpecial: false }) : [];
+  }
+
+  /** @param {Float32Array} block */
+  hear(block) {
+    if (this.#count + block.length > this.#samples.length) {
+      const more = new Float32Array(2 * (this.#count + block.length));
+      more.set(this.#samples.subarray(0, this.#count));
+      this.#samples = more;
+    }
+    this.#samples.set(block, this.#count);
+    this.#count += block.length;
+  }
+
+  /** The text, with that of a window of which the rest is still to come. */
+  async soFar() {
+    await this.#writeWindows(this.#facts.frames + 2);
+    const left = this.#left;
+    if (left <= 0) return this.transcript();
+    await this.#take(left);
+    const text = await this.#textAt(0, 1);
+    return this.transcript(this.#isSilent(text) ? [] : this.#partsOf(text, left).parts);
+  }
+
+  /**
+   * Write down all that is left. The loudest of all of it decides what is silent.
+   * @param {() => void} [told] after each window
+   */
+  async finish(told) {
+    const { frames } = this.#facts;
+    for (let first = this.#place; first < this.#place + this.#left; first += frames) this.#peak = Math.max(this.#peak, await this.#model.hear(this.#window(first), [], 0));
+    await this.#writeWindows(1, told);
+  }
+
+  /** @param {SpokenPart[]} [more] */
+  transcript(more = []) {
+    const parts = [...this.#parts, ...more];
+    const chunks = parts.map(({ tokens, ...part }) => part);
+    return { text: parts.reduce((text, part) => text + part.text, "").trim(), language: this.#language ?? "", chunks };
+  }
+
+  /** Frames that were heard and are not written down. */
+  get #left() {
+    return Math.floor(this.#count / this.#facts.step) - this.#place;
+  }
+
+  /**
+   * The samples of a window: before the sound it is mirrored, after it there is silence.
+   * @param {number} first
+   */
+  #window(first) {
+    const { step, length, frames } = this.#facts;
+    const begin = first * step - length / 2;
+    const found = new Float32Array(frames * step + length - step);
+    found.set(this.#samples.subarray(Math.max(begin, 0), Math.min(this.#count, begin + found.length)), Math.max(-begin, 0));
+    for (let at = 1; at <= -begin && at < this.#count; at++) found[-begin - at] = this.#samples[at];
+    return found;
+  }
+
+  /**
+   * Let the model hear the window of so many frames.
+   * @param {number} size
+   */
+  async #take(size) {
+    const samples = this.#window(this.#place);
+    if (this.#language === null) {
+      await this.#model.hear(samples, [this.#peak], this.#facts.frames);
+      this.#model.begin();
+      const [scores] = (await this.#model.say([this.#tokens.marks.start])).scores;
+      const codes = Object.entries(this.#tokens.marks.languages);
+      this.#language = codes.reduce((best, one) => (scores[one[1]] > scores[best[1]] ? one : best))[0];
+    }
+    this.#peak = await this.#model.hear(samples, [this.#peak], size);
+  }
+
+  /**
+   * Write down windows while at least so many frames are left.
+   * @param {number} least
+   * @param {() => void} [told]
+   */
+  async #writeWindows(least, told) {
+    while (this.#left >= least) {
+      const size = Math.min(this.#left, this.#facts.frames);
+      await this.#take(size);
+      const text = await this.#text();
+      if (this.#isSilent(text)) this.#place += size;
+      else {
+        const { parts, used } = this.#partsOf(text, size);
+        const said = parts.filter((part) => part.text.trim() && part.start !== part.end);
+        this.#parts.push(...(this.#how.words ? await this.#withWords(said, size) : said));
+        this.#before = text.temperature > this.#facts.rules.drawn ? [] : [...this.#before, ...said.flatMap(({ tokens }) => tokens)];
+        this.#place += used;
+      }
+      told?.();
+    }
+  }
+
+  get #begun() {
+    return this.#tokens.begun(this.#language, this.#how.translate);
+  }
+
+  /**
+   * @param {number} temperature
+   * @param {number} beams
+   */
+  #textAt(temperature, beams) {
+    return windowText(this.#model, this.#tokens, this.#before, this.#begun, { temperature, beams, draws: this.#draws });
+  }
+
+  /** The text of the window, at the first temperature of which it is fit. */
+  async #text() {
+    const { temperatures, unsure, repeating, silent } = this.#facts.rules;
+    let text = await this.#textAt(temperatures[0], this.#how.beams);
+    for (const temperature of temperatures.slice(1)) {
+      const isUnsure = text.likelihood < unsure;
+      if (!(isUnsure || text.repetition > repeating) || (isUnsure && text.noSpeech > silent)) break;
+      text = await this.#textAt(temperature, this.#how.beams);
+    }
+    return text;
+  }
+
+  /** @param {WindowText} text */
+  #isSilent({ noSpeech, likelihood }) {
+    return noSpeech > this.#facts.rules.silent && likelihood <= this.#facts.rules.unsure;
+  }
+
+  /**
+   * The parts of a window's text, and how many frames of it they cover.
+   * @param {WindowText} text
+   * @param {number} size
+   */
+  #partsOf({ tokens, likelihood }, size) {
+    const { times } = this.#tokens.marks;
+    const first = this.#seconds;
+    const part = (/** @type {number[]} */ own, /** @type {number} */ start, /** @type {number} */ end) => {
+      const { seconds } = this.#facts.rules;
+      return { text: this.#tokens.text(own), start: first + start * seconds, end: first + end * seconds, score: Math.exp(likelihood), tokens: own };
+    };
+    const isTime = tokens.map((id) => id >= times);
+    const ends = isTime.flatMap((is, k) => (k && is && isTime[k - 1] ? [k] : []));
+    const isClosed = isTime.at(-1) === true && isTime.at(-2) === false;
+    if (!ends.length) {
+      const last = (tokens.findLast((id) => id >= times) ?? times) - times;
+      return { parts: [part(tokens, 0, last || Math.floor(size / 2))], used: size };
+    }
+    if (isClosed) ends.push(tokens.length);
+    const parts = ends.map((end, k) => {
+      const own = tokens.slice(k ? ends[k - 1] : 0, end);
+      return part(own, own[0] - times, /** @type {number} */ (own.at(-1)) - times);
+    });
+    return { parts, used: isClosed ? size : 2 * (tokens[/** @type {number} */ (ends.at(-1)) - 1] - times) };
+  }
+
+  /** Where the window begins. */
+  get #seconds() {
+    return (this.#place * this.#facts.step) / this.#facts.rate;
+  }
+
+  /**
+   * The parts of the window that the model hears, with the times of their words.
+   * @param {SpokenPart[]} parts
+   * @param {number} frames
+   */
+  async #withWords(parts, frames) {
+    const texts = parts.map(({ tokens }) => tokens.filter((id) => id < this.#tokens.marks.end));
+    const words = await timedWords(this.#model, this.#tokens, this.#facts, { begun: this.#begun, ids: texts.flat(), frames, language: this.#language ?? "" });
+    const at = (/** @type {number} */ seconds) => Math.round((this.#seconds + seconds) * 100) / 100;
+    return parts.map((part, k) => {
+      const own = [];
+      for (let count = 0; words.length && count < texts[k].length; ) {
+        const word = /** @type {typeof words[0]} */ (words.shift());
+        count += word.count;
+        own.push({ text: word.text, start: at(word.start), end: at(word.end), score: word.score });
+      }
+      return { ...part, words: own };
+    });
+  }
+}
+
+/**
+ * @param {Model} model
+ * @param {HearingTokens} tokens
+ * @param {HearingFacts} facts
+ * @param {Chosen} chosen
+ * @param {AbortSignal} [signal]
+ */
+function courseOf(model, tokens, facts, chosen, signal) {
+  const how = /** @type {Hearing} */ (/** @type {unknown} */ (chosen));
+  if (!(Number.isInteger(how.beams) && how.beams > 0 && how.beams <= facts.texts)) throw refuse(`beams ${how.beams}, expected a number from 1 to ${facts.texts}`);
+  if (typeof how.prompt !== "string") throw refuse(`prompt: got ${typeof how.prompt}, expected a text`);
+  if (how.language !== null) tokens.begun(how.language, how.translate);
+  else if (!tokens.hasLanguages) tokens.begun("en", how.translate);
+  const hearing = new HearingModel(/** @type {Session} */ (/** @type {unknown} */ (model.session())), facts, signal);
+  return { course: new Course(hearing, tokens, facts, how), close: () => hearing.close() };
+}
+
+/** @type {TaskMedium} */
+export const medium = {
+  kinds: { transcribe: true },
+  whyNot({ preparation, files }) {
+    const facts = /** @type {Partial<HearingFacts>} */ (preparation ?? {});
+    const sizes = [facts.rate, facts.step, facts.length, facts.frames, facts.positions, facts.room, facts.vocabulary, facts.texts];
+    const areSizes = sizes.every((size) => Number.isSafeInteger(size) && Number(size) > 0 && Number(size) <= 1 << 22);
+    const areTables = [facts.tokens, facts.rules, facts.words].every((table) => Object(table) === table);
+    if (!areSizes || !areTables) return "it does not say how it hears";
+    return files?.[TOKENIZER] ? "" : `no ${TOKENIZER} travels with it`;
+  },
+  async open(info, file, _, given) {
+    const facts = factsOf(info);
+    const model = /** @type {Model} */ (given);
+    const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
+    const tokens = new HearingTokens(facts, tokenizer);
+    /** @type {Begin} */
+    const begin = (_run, chosen) => async (sources, signal) => {
+      const answers = [];
+      for (const source of sources) {
+        const { course, close } = courseOf(model, tokens, facts, chosen, signal);
+        try {
+          course.hear(await samplesOf(source, facts.rate, chosen.sampling_rate, signal));
+          await course.finish();
+          answers.push(/** @type {any} */ (course.transcript()));
+        } finally {
+          await close();
+        }
+      }
+      return answers;
+    };
+    /** @type {Begin["follow"]} */
+    const follow = (_run, chosen, source, found) => {
+      const aborting = new AbortController();
+      const { signal } = aborting;
+      const { course, close } = courseOf(model, tokens, facts, chosen, signal);
+      const tell = (/** @type {unknown} */ answer) => {
+        if (!signal.aborted) found(answer);
+      };
+      const follows = async () => {
+        try {
+          if (isStream(source)) await listen(course, facts, source, rateOfStream(source, chosen), tell, signal);
+          else course.hear(await samplesOf(source, facts.rate, chosen.sampling_rate, signal));
+          if (!signal.aborted) await course.finish(() => tell(course.transcript()));
+          tell(course.transcript());
+        } catch (error) {
+          if (!signal.aborted) throw error;
+        } finally {
+          await close();
+        }
+      };
+      const stop = () => {
+        aborting.abort();
+        source.stop?.();
+      };
+      return { stop, done: follows() };
+    };
+    return Object.assign(begin, { follow });
+  },
+};
+
+/**
+ * Hear blocks until they end, and tell what is said so far.
+ * @param {Course} course
+ * @param {HearingFacts} facts
+ * @param {AsyncIterable<Float32Array>} blocks
+ * @param {number} rate
+ * @param {(answer: unknown) => void} tell
+ * @param {AbortSignal} signal
+ */
+async function listen(course, facts, blocks, rate, tell, signal) {
+  const resampler = new Resampler(rate, facts.rate);
+  let fresh = 0;
+  for await (const block of blocks) {
+    if (signal.aborted) return;
+    const samples = resampler.push(block);
+    course.hear(samples);
+    fresh += samples.length;
+    if (fresh < facts.rules.live * facts.rate) continue;
+    fresh = 0;
+    tell(await course.soFar());
+  }
+  course.hear(resampler.finish());
+}
