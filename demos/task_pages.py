@@ -21,12 +21,13 @@ from singe.tools.export.page.snippet import links
 
 @dataclass(frozen=True)
 class TaskBundle:
-    """name: what the page calls it, where it has several. dtype: of its weights."""
+    """name: what the page calls it, where it has several. dtype: of its weights; weights: the form to which they are rounded."""
 
     kind: str
     model: str
     name: str
     dtype: str = "float32"
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,22 @@ TASK_PAGES: Final[Mapping[str, TaskPage]] = {
         "sound",
     ),
     "clean": TaskPage({"model": TaskBundle("denoise", "zoo:nsnet2", "Speech")}, ("fan.wav", "rain.wav"), "sound"),
-    "speech": TaskPage({"model": TaskBundle("speak", "zoo:joe", "Voice")}, medium="speech"),
+    "speech": TaskPage(
+        {
+            "model": TaskBundle("speak", "zoo:joe", "A voice"),
+            "hear": TaskBundle("transcribe", "zoo:whisper-tiny-en", "What is said", weights="q8_0"),
+        },
+        ("talk.wav",),
+        "speech",
+    ),
 }
 """A page's folder in the site ↦ the page."""
 MODEL_MISSING: Final = "tasks/missing.html"
 """What stands in the place of a page if there is no model."""
 _PAGE: Final = "task.html"
 """The name of a page where it is kept."""
-_RUNNER: Final = ("singe", "index.html")
+_INDEX: Final = "index.html"
+_RUNNER: Final = ("singe", _INDEX)
 """How the names of files begin that one bundle of a page has for the others too."""
 
 
@@ -106,12 +115,13 @@ def task_files(name: str, page: TaskPage, made: str, say: Say) -> dict[str, Path
     def make(folder: Path) -> None:
         say(f"{name}: making the bundles …")
         for place, bundle in page.bundles.items():
-            task = sg.task(bundle.kind, bundle.model)
+            rounded: dict[str, Any] = {} if bundle.weights is None else {"weights": bundle.weights}
+            task = sg.task(bundle.kind, bundle.model, **rounded)
             whole = _with_sentences(task) if bundle.kind == "search" else task
             sg.export(whole, folder / place, dtype=bundle.dtype, device="cpu")
-        _, *others = page.bundles
+        main, *others = page.bundles
         for path in (p for place in others for p in (folder / place).iterdir() if p.name.startswith(_RUNNER)):
-            path.unlink()
+            path.unlink() if path.name == _INDEX else path.replace(folder / main / path.name)
         (folder / _PAGE).write_bytes(_page(page, folder))
 
     kept = keep(f"{name}-{made}", make)

@@ -263,6 +263,51 @@ def test_the_microphone_is_heard_until_it_is_stopped(hearing: Path, browser: Any
 
 @pytest.mark.full
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_what_is_said_is_written_down(speaking: Path, browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    with served(speaking) as address:
+        page = context.new_page()
+        desk = opened(page, f"{address}speech/")
+        desk.item("model").select_option("./hear/")
+        said(page, "Ready on wasm")
+        page.get_by_role("button", name=tasks.SAMPLES["talk.wav"]).focus()
+        page.keyboard.press("Enter")
+        said(page, "Done on wasm")
+        assert "is the window still open?" in desk.item("part-1").inner_text()
+        assert float(desk.value("time")) > 0
+        with page.expect_download() as download:
+            desk.item("srt").click()
+        download.value.save_as(tmp_path / "said.srt")
+        assert (tmp_path / "said.srt").read_text().startswith("1\n00:00:00,000 --> ")
+        desk.item("part-1").get_by_role("button").click()
+        page.locator(".heard").wait_for(timeout=PATIENCE)
+        desk.item("before").evaluate("player => player.pause()")
+        assert desk.fits()
+        assert desk.small_targets() == []
+        assert findings(page, axe()) == []
+        assert desk.console.complaints == []
+    context.close()
+
+
+@pytest.mark.full
+def test_what_the_microphone_hears_is_written_down(speaking: Path, browser: Any) -> None:
+    talk = speaking / tasks.sample_address("talk.wav")
+    switches = "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
+    with plain(browser, *switches, f"--use-file-for-fake-audio-capture={talk}") as found, served(speaking) as address:
+        page = found.new_context(permissions=["microphone"]).new_page()
+        desk = opened(page, f"{address}speech/")
+        desk.item("model").select_option("./hear/")
+        said(page, "Ready on wasm")
+        desk.item("microphone").click()
+        page.locator("[data-testid=part-1]", has_text="morning").wait_for(timeout=PATIENCE)
+        page.get_by_role("button", name="Stop").click()
+        said(page, "Done on wasm")
+        assert "morning" in desk.item("part-1").inner_text()
+        assert desk.console.complaints == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_a_text_is_read_aloud(speaking: Path, browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     with served(speaking) as address:
