@@ -197,7 +197,7 @@ export function mergesModel(ids, merges, { whole = false, byteFallback = false, 
 }
 
 /**
- * SentencePiece's byte pairs: of all pairs that join to a token, that of the best score is next.
+ * SentencePiece's byte pairs: of all pairs that join to a token, that of the best score is next. A run of what is no token becomes one unknown.
  * @param {Map<string, number>} ids
  * @param {Map<string, number>} scores
  * @param {number | null} unknown
@@ -214,13 +214,15 @@ export function scoresModel(ids, scores, unknown) {
   return {
     ids,
     encode: (piece) =>
-      (piece.length > LONG ? cut(piece) : [piece]).flatMap((part) =>
-        joined([...part], rank).flatMap((symbol) => {
-          if (scores.has(symbol)) return [/** @type {number} */ (ids.get(symbol))];
-          if (fallback) return Array.from(ENCODER.encode(symbol), (byte) => fallback[byte]);
-          return unknown === null ? [] : [unknown];
-        }),
-      ),
+      (piece.length > LONG ? cut(piece) : [piece])
+        .flatMap((part) =>
+          joined([...part], rank).flatMap((symbol) => {
+            if (scores.has(symbol)) return [/** @type {number} */ (ids.get(symbol))];
+            if (fallback) return Array.from(ENCODER.encode(symbol), (byte) => fallback[byte]);
+            return unknown === null ? [] : [unknown];
+          }),
+        )
+        .filter((id, k, all) => id !== unknown || all[k - 1] !== unknown),
   };
 }
 

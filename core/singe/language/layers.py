@@ -172,17 +172,19 @@ def embeddings(stored: StoredArray) -> tuple[Module, Module]:
 
 
 class Norm(Module):
-    """A root-mean-square norm; one that also subtracts the mean and has a bias, if the file has one."""
+    """A root-mean-square norm, or one that also subtracts the mean (`layer_norm`), and has a bias unless `biased` says no."""
 
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, tensors: Tensors, name: str, size: int, epsilon: float, layer_norm: bool) -> None:
+    def __init__(
+        self, tensors: Tensors, name: str, size: int, epsilon: float, layer_norm: bool, biased: bool = True
+    ) -> None:
         self.weight = vector(tensors, f"{name}.weight", size)
-        self.bias = vector(tensors, f"{name}.bias", size) if layer_norm else None
-        self.size, self.epsilon = size, epsilon
+        self.bias = vector(tensors, f"{name}.bias", size) if layer_norm and biased else None
+        self.size, self.epsilon, self.layer_norm = size, epsilon, layer_norm
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.bias is None:
+        if not self.layer_norm:
             return x.rms_norm(self.size, self.weight, self.epsilon)
         return x.layer_norm(self.size, self.weight, self.bias, self.epsilon)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..language.encoder_decoders.search import FollowedText, FollowedTexts, log_chances, one_by_one, side_by_side
 from ..language.sampling import TokenDraws
 from ..late_dataclass import dataclass
 from .tokens import WhisperTokens
-from .whisper.model import SpeechModel, TextsSideBySide
+from .whisper.model import SpeechModel
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,6 @@ class WindowText:
         """How many times shorter the text is when it is compressed."""
         data = self.text.encode()
         return len(data) / len(zlib.compress(data))
-
-
-def log_chances(scores: np.ndarray) -> np.ndarray:
-    shifted = scores - scores.max()
-    return shifted - np.log(np.exp(shifted).sum())
 
 
 def window_text(
@@ -57,11 +53,11 @@ def window_text(
 
 
 def _one(
-    texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, draws: TokenDraws | None
+    texts: FollowedTexts, tokens: WhisperTokens, scores: np.ndarray, most: int, temperature: float, draws: TokenDraws | None
 ) -> tuple[list[int], float]:  # fmt: skip
     """The tokens of a text, and the sum of the logarithms of their chances."""
-    said, total = list[int](), 0.0
-    for _ in range(most):
+
+    def choose(scores: np.ndarray, said: Sequence[int]) -> tuple[int, float]:
         tokens.allow(scores, said)
         chances = log_chances(scores)
         if temperature and draws is not None:
@@ -69,51 +65,47 @@ def _one(
             token = int(np.searchsorted(ends, draws.random() * ends[-1], side="right"))
         else:
             token = int(scores.argmax())
-        total += float(chances[token])
-        if token == tokens.end:
-            break
-        said.append(token)
-        if len(said) < most:
-            scores = texts.add([[token]])[0, 0]
-    return said, total
+        return token, float(chances[token])
+
+    found = list(one_by_one(texts, scores, choose, (tokens.end,), most))
+    return [token for token, _ in found if token != tokens.end], sum(chance for _, chance in found)
 
 
-def _several(texts: TextsSideBySide, tokens: WhisperTokens, scores: np.ndarray, most: int) -> tuple[list[int], float]:
-    """The likeliest of several texts, for its length."""
-    count = texts.count
-    said: list[list[int]] = [[] for _ in range(count)]
-    totals = [0.0] * count
-    ended: dict[tuple[int, ...], float] = {}
-    for step in range(most):
-        found = dict[tuple[int, ...], tuple[float, int]]()
-        for k in range(count):
-            row = scores[k]
-            tokens.allow(row, said[k])
-            chances = log_chances(row)
-            best = np.argpartition(chances, -(count + 1))[-(count + 1) :]
-            for token in best.tolist():
-                found[(*said[k], token)] = (totals[k] + float(chances[token]), k)
-        next_said, next_totals, order = list[list[int]](), list[float](), list[int]()
-        newly = dict[tuple[int, ...], float]()
-        for text in sorted(found, key=lambda x: found[x][0], reverse=True):
-            total, source = found[text]
-            if text[-1] == tokens.end:
-                newly[text[:-1]] = total
-                continue
-            next_said.append(list(text))
-            next_totals.append(total)
-            order.append(source)
-            if len(order) == count:
+class _FirstEnded:
+    """The first texts that ended, as many as are followed; at the last step those that go on fill up the rest."""
+
+    def __init__(self, count: int, end: int) -> None:
+        self._count, self._end = count, end
+        self._ended: dict[tuple[int, ...], float] = {}
+
+    def take(self, best: Sequence[FollowedText], going: Sequence[FollowedText], last: bool) -> bool:
+        for text in best:
+            if text is going[-1]:
                 break
-        for text, total in newly.items():
-            if len(ended) < count:
-                ended[text] = total
-        said, totals = next_said, next_totals
-        if len(ended) == count or step == most - 1:
-            break
-        scores = texts.add([[text[-1]] for text in said], order=order)[:, 0]
-    for k in sorted(range(len(said)), key=lambda k: totals[k], reverse=True):
-        if len(ended) < count:
-            ended.setdefault(tuple(said[k]), totals[k])
-    best = max(ended, key=lambda text: ended[text] / max(1, len(text)))
-    return list(best), ended[best]
+            if text.tokens[-1] == self._end:
+                self._keep(text.tokens[:-1], text.total)
+        if last:
+            for text in going:
+                self._keep(text.tokens, text.total)
+        return len(self._ended) == self._count
+
+    def _keep(self, tokens: tuple[int, ...], total: float) -> None:
+        if len(self._ended) < self._count:
+            self._ended.setdefault(tokens, total)
+
+    def best(self) -> tuple[list[int], float]:
+        """The likeliest for its length, and the sum of the logarithms of its chances."""
+        found = max(self._ended, key=lambda text: self._ended[text] / max(1, len(text)))
+        return list(found), self._ended[found]
+
+
+def _several(texts: FollowedTexts, tokens: WhisperTokens, scores: np.ndarray, most: int) -> tuple[list[int], float]:
+    """The likeliest of several texts, for its length."""
+
+    def chances(scores: np.ndarray, said: Sequence[int]) -> np.ndarray:
+        tokens.allow(scores, said)
+        return log_chances(scores)
+
+    ending = _FirstEnded(texts.count, tokens.end)
+    side_by_side(texts, scores, chances, (tokens.end,), most, ending)
+    return ending.best()

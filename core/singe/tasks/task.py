@@ -39,6 +39,7 @@ from .text.index import checked_texts, joined, read_index
 if TYPE_CHECKING:
     from .speech.speak import SpeakTask
     from .speech.transcribe import TranscribeTask
+    from .text.translate import TranslateTask
 
 
 _log: Final = logging.getLogger("singe")
@@ -154,6 +155,12 @@ def task(  # pyright: ignore[reportOverlappingOverload]
 
 
 @overload
+def task(  # pyright: ignore[reportOverlappingOverload]
+    kind: Literal["translate"], model: str | Path | None = None, *, device: str | Device = "auto"
+) -> TranslateTask: ...
+
+
+@overload
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
@@ -167,7 +174,7 @@ def task(
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
-    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak") with a model.
+    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak", "translate") with a model.
 
     model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
@@ -176,11 +183,11 @@ def task(
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "landmarks", "ocr", "transcribe" and "speak" take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
+    "landmarks", "ocr", "transcribe", "speak" and "translate" take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
     folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
     needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights:
     to which form matrices of floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with
-    VOICE.onnx.json beside it.
+    VOICE.onnx.json beside it. "translate": a folder of Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
     """
     several = kind in CHAINS or kind in SPEECH
     if not several:

@@ -28,9 +28,10 @@ PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
 """Options that say how a picture is prepared."""
 SETTINGS: Final = (
     "threshold", "top", "language", "translate", "beams", "prompt", "dimensions", "hypothesis", "several",
-    "words", "speed", "speaker",
+    "words", "speed", "speaker", "src_lang", "tgt_lang",
 )  # fmt: skip
-SPEAK: Final = "speak"
+OF_TEXTS: Final = ("speak", "translate")
+"""Kinds of speech that are called with texts."""
 _TEXTS: Final = {
     "documents": "--documents FILE, one a line, or --document TEXT",
     "labels": "--labels FILE, one a line, or --label TEXT",
@@ -114,7 +115,7 @@ def _check_files(args: Namespace) -> None:
 
 
 def _takes_texts(kind: str) -> bool:
-    return kind == SPEAK or (kind in KINDS and KINDS[kind].medium is TEXT)
+    return kind in OF_TEXTS or (kind in KINDS and KINDS[kind].medium is TEXT)
 
 
 def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
 from ...late_dataclass import dataclass
 from ...nn import Module
 from ...tensors.functions.creation import arange, tensor, where
 from ...tensors.tensor import Tensor
+from ..distances import two_sided_buckets
 from ..files import Tensors
 from ..layers import Norm, Projections, floats, vector
 from .description import EncoderDescription
@@ -38,18 +37,6 @@ def _dense(tensors: Tensors, name: str, outputs: int, inputs: int) -> Callable[[
 
 def _table(tensors: Tensors, name: str, rows: int, width: int) -> Tensor:
     return tensor(floats(tensors.take(f"{name}.weight", (rows, width))))
-
-
-def buckets(count: int, far: int) -> np.ndarray:
-    """The bucket of each distance from −far to far, in float32, whose rounding decides at their bounds: half of them are of tokens that
-    come later; of each half the first half is of one distance each, and others are as wide as the logarithm of the distance is."""
-    apart = np.arange(-far, far + 1)
-    half = count // 2
-    single = half // 2
-    near = np.abs(apart)
-    ratio = np.log(np.maximum(near, 1).astype(np.float32) / np.float32(single)) / np.float32(np.log(FAR / single))
-    wide = single + (ratio * np.float32(half - single)).astype(np.int64)
-    return np.where(apart > 0, half, 0) + np.where(near < single, near, np.minimum(wide, half - 1))
 
 
 class TextEncoderLayer(Module):
@@ -93,7 +80,7 @@ class TextEncoder(Module, buffers=("tokens", "positions", "types", "distances"))
         self.distances = None
         if d.buckets:
             by_bucket = floats(tensors.take("distances.weight", (d.buckets, d.heads)))
-            self.distances = tensor(by_bucket[buckets(d.buckets, self.reach)].T.copy())
+            self.distances = tensor(by_bucket[two_sided_buckets(self.reach, d.buckets, FAR)].T.copy())
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         places = arange(input_ids.shape[1], dtype="int32")

@@ -167,12 +167,24 @@ def _spaced(prefix: bool) -> Json:
     return {"type": "Sequence", "decoders": [replace, {"type": "ByteFallback"}, {"type": "Fuse"}, *strip]}
 
 
+def _mapped(keys: _Keys) -> Json:
+    """The map of characters, where a file has one, what is done to spaces, and these as ▁."""
+    steps: list[Json] = []
+    if codes := keys.list("precompiled_charsmap", int):
+        charsmap = b64encode(bytes(code & 0xFF for code in codes)).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if keys.flag("remove_extra_whitespaces", False):
+        steps += [{"type": "Strip"}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    spaces = _underlined(keys.flag("add_space_prefix", True))
+    return {"type": "Sequence", "normalizers": [*steps, spaces]} if steps else spaces
+
+
 def _sentence_piece(vocabulary: _Vocabulary) -> Json:
     prefix = vocabulary.keys.flag("add_space_prefix", True)
     values = {
         # Phi-3's marks take the spaces and ends of lines that its template writes after them.
         "added_tokens": vocabulary.added(strip_right=vocabulary.keys.architecture == "phi3"),
-        "normalizer": _underlined(prefix),
+        "normalizer": _mapped(vocabulary.keys),
         "decoder": _spaced(prefix),
         "model": {"type": "Scores", "vocab": vocabulary.scores(), "unk_id": vocabulary.id("unknown")},
     }
@@ -186,18 +198,10 @@ def _raw_byte_pairs(vocabulary: _Vocabulary) -> Json:
 
 
 def _unigram(vocabulary: _Vocabulary) -> Json:
-    keys = vocabulary.keys
-    prefix = keys.flag("add_space_prefix", True)
-    steps: list[Json] = []
-    if codes := keys.list("precompiled_charsmap", int):
-        charsmap = b64encode(bytes(code & 0xFF for code in codes)).decode()
-        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
-    if keys.flag("remove_extra_whitespaces", False):
-        steps += [{"type": "Strip"}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
     values = {
-        "normalizer": {"type": "Sequence", "normalizers": [*steps, _underlined(prefix)]},
+        "normalizer": _mapped(vocabulary.keys),
         "pre_tokenizer": {"type": "Split", "pattern": {"String": UNDERLINE}, "behavior": "MergedWithNext"},
-        "decoder": _spaced(prefix),
+        "decoder": _spaced(vocabulary.keys.flag("add_space_prefix", True)),
         "model": {"type": "Unigram", "vocab": vocabulary.scores(), "unk_id": vocabulary.id("unknown")},
     }
     return vocabulary.marked(values, False, True)

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from ...language.encoder_decoders.search import FollowedTexts
 from ...language.files import Tensors
 from ...model.model import Model
 from ...runtime.device import Device
@@ -16,16 +17,6 @@ from .description import WhisperDescription
 from .network import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
 from .spectrogram import LENGTH, STEP, BandPowers, samples_for
 from .whole import whole
-
-
-class TextsSideBySide(Protocol):
-    """Texts about a window. used: how many tokens each has."""
-
-    @property
-    def count(self) -> int: ...
-    def add(self, ids: Sequence[Sequence[int]], rows: int = 1, order: Sequence[int] | None = None) -> np.ndarray:
-        """Add tokens to each text, which goes on from the one that `order` names: the scores (texts, rows, vocabulary) after the last."""
-        ...
 
 
 class SpeechModel(Protocol):
@@ -43,7 +34,7 @@ class SpeechModel(Protocol):
         """Take a window, of which the first `count` frames are of the sound."""
         ...
 
-    def texts(self, count: int) -> TextsSideBySide:
+    def texts(self, count: int) -> FollowedTexts:
         """So many texts about the window, which have no tokens yet."""
         ...
 

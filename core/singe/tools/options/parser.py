@@ -34,7 +34,7 @@ KINDS: Final = (
     "fill-mask, voices, denoise, notes"
 )
 CHAINS: Final = "landmarks, ocr"
-SPEECH: Final = "transcribe, speak"
+SPEECH: Final = "transcribe, speak, translate"
 WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
 REFERENCES: Final = ("numpy", "onnxruntime")
@@ -150,11 +150,16 @@ def _task(command: argparse.ArgumentParser) -> None:
 
 
 def _speech(command: argparse.ArgumentParser) -> None:
-    """Settings of transcribe and speak; None if not given."""
+    """Settings of transcribe, speak and translate; None if not given."""
     add = command.add_argument_group("speech").add_argument
     add("--language", metavar="CODE", help="what is spoken, such as de (default: found)")
     add("--translate", action="store_true", default=None, help="write what is said in English")
-    add("--beams", metavar="N", type=positive, help="texts that are followed side by side (default: 1)")
+    add(
+        "--beams",
+        metavar="N",
+        type=positive,
+        help="texts that are followed side by side (default: 1; of translate as the model says)",
+    )
     add("--words", action="store_true", default=None, help="with --json or -o FILE.json: when each word is said")
     add("--speed", metavar="X", type=tolerance, help="of speak: 2 is twice as fast (default: 1)")
     add("--speaker", metavar="NAME", type=name_or_number, help="of speak: a name or a number, of a voice of several")
@@ -171,6 +176,8 @@ def _beside(command: argparse.ArgumentParser) -> None:
     add("--hypothesis", metavar="TEXT", help='what is said of a label (default: "This example is {}.")')
     add("--several", action="store_true", default=None, help="several labels may be right, each by itself")
     add("--prompt", metavar="NAME", help="of embed and search: which of the model's prompts stands before a text")
+    add("--src-lang", metavar="CODE", help="of translate: the language of the text, of a model that knows several")
+    add("--tgt-lang", metavar="CODE", help="of translate: the language of the answer, such as de")
     add("--dimensions", metavar="N", type=positive, help="of embed: how many numbers to keep (default: all)")
 
 

@@ -134,7 +134,8 @@ class Merges:
 class Scores:
     """SentencePiece's byte-pair encoding: of all pairs that join to a token, that of the best score is next.
 
-    `scores` has the tokens that text may become; `vocabulary` the bytes too, which what is no token becomes, or `unknown`.
+    `scores` has the tokens that text may become; `vocabulary` the bytes too, which what is no token becomes, or one
+    `unknown` for a run of it.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], scores: Mapping[str, float], unknown: int | None) -> None:
@@ -153,6 +154,6 @@ class Scores:
                     ids.append(self.vocabulary[symbol])
                 elif self._fallback:
                     ids += [self.vocabulary[self._fallback[byte]] for byte in symbol.encode()]
-                elif self._unknown is not None:
+                elif self._unknown is not None and ids[-1:] != [self._unknown]:
                     ids.append(self._unknown)
         return ids

@@ -1,0 +1,77 @@
+"""The files of an encoder–decoder network: config.json and model.safetensors of Hugging Face."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...errors import FormatError, InputError
+from ...files.bounded import read_json_object
+from ...late_dataclass import dataclass
+from ...runtime.device import Device
+from ...weights import read_weights
+from ...weights.stored import StoredArray
+from ..files import Tensors
+from .description import PairDescription, of_config
+from .running import PairModel, SourceReader
+
+CONFIG: Final = "config.json"
+GENERATION: Final = "generation_config.json"
+WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """config, generation: what the files say of texts; vocabulary: tokens; model: makes it on a device."""
+
+    name: str
+    vocabulary: int
+    config: Mapping[str, Any]
+    generation: Mapping[str, Any]
+    model: Callable[[str | Device], SourceReader]
+
+
+def files_in(folder: Path, others: Sequence[str]) -> dict[str, Path]:
+    """The files of a network that a folder has, and those of other names."""
+    return {name: folder / name for name in (CONFIG, GENERATION, *WEIGHTS, *others) if (folder / name).is_file()}
+
+
+def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
+    """The model of files by their names in a folder. name: for errors."""
+    weights = next((files[f] for f in WEIGHTS if f in files), None)
+    if weights is None or CONFIG not in files:
+        raise InputError(
+            f"{name}: expected a folder with {CONFIG} and {WEIGHTS[0]}; there are {', '.join(files) or 'none of them'}"
+        )
+    config = read_json_object(files[CONFIG])
+    generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
+    description = of_config(config, f"{name}: {CONFIG}")
+    stored = _renamed(read_weights(weights).stored, description, str(weights))
+    return PairFiles(
+        name, description.vocabulary, config, generation,
+        lambda device: PairModel(description, Tensors(stored, str(weights)), device),
+    )  # fmt: skip
+
+
+def _renamed(found: Mapping[str, StoredArray], d: PairDescription, name: str) -> dict[str, StoredArray]:
+    """The tensors under our names, without those that come twice. A table of tokens that only one part's name has is the table of both."""
+    rules = [(re.compile(pattern), new) for pattern, new in d.family.tensors.items()]
+    stored: dict[str, StoredArray] = {}
+    twice: list[StoredArray] = []
+    for key, array in found.items():
+        base, _, last = key.rpartition(".") if key.endswith((".weight", ".bias")) else (key, "", "")
+        new = next((m.expand(to) for rule, to in rules if (m := rule.fullmatch(base))), None)
+        if new is None:
+            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in {d.family.name}")
+        if not new or (new == "head" and d.tied):
+            twice.append(array)
+            continue
+        whole = f"{new}.{last}" if last else new
+        if whole in stored:
+            raise FormatError(f"{name}: the tensor {key!r:.80} comes twice")
+        stored[whole] = array
+    if "tokens.weight" not in stored and twice:
+        stored["tokens.weight"] = twice[0]
+    return stored

@@ -1,0 +1,115 @@
+"""Encoder–decoder networks of each family give what transformers gives, from a folder: scores, and texts by each rule of choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import RUNNERS
+from pair_cases import CASES, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
+
+from singe.errors import FormatError, InputError
+from singe.language.encoder_decoders.families import FAMILIES
+from singe.language.encoder_decoders.files import PairFiles, files_in, open_pair
+from singe.language.encoder_decoders.generating import generated, rules_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cases() -> Mapping[str, Mapping[str, Any]]:
+    return read_pairs()
+
+
+def opened(folder: Path) -> PairFiles:
+    return open_pair(files_in(folder, ()), "tiny")
+
+
+def test_every_family_has_a_case() -> None:
+    assert {case["model_type"] for case in CASES.values()} == set(FAMILIES)
+
+
+def check_scores(name: str, case: Mapping[str, Any], folder: Path, device: str) -> None:
+    """Of tokens that come together, and of those that follow one by one."""
+    model = opened(folder_of_case(folder, case)).model(device)
+    model.hear(source_of(name))
+    texts = model.texts(1)
+    ids = text_of(case["config"]["decoder_start_token_id"])
+    found = [texts.add([ids[:9]], 9)[0], *(texts.add([[k]])[0] for k in ids[9:])]
+    expected = np.array(case["logits"], np.float32).reshape(TEXT, VOCABULARY)
+    np.testing.assert_allclose(np.concatenate(found), expected, atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_are_those_of_transformers(name: str, cases: Mapping[str, Any], tmp_path: Path) -> None:
+    check_scores(name, cases[name], tmp_path, "numpy")
+
+
+@pytest.mark.full
+@RUNNERS
+@pytest.mark.parametrize("name", CASES)
+def test_scores_are_the_same_on_all_devices(
+    name: str, cases: Mapping[str, Any], device_name: str, tmp_path: Path
+) -> None:
+    check_scores(name, cases[name], tmp_path, device_name)
+
+
+def check_texts(name: str, case: Mapping[str, Any], folder: Path, numbers: Iterable[int]) -> None:
+    """By some of RULES."""
+    files = opened(folder_of_case(folder, case))
+    model = files.model("numpy")
+    model.hear(source_of(name))
+    for told, expected in ((RULES[k], case["texts"][k]) for k in numbers):
+        rules = rules_of(files.config, {**files.generation, **told}, VOCABULARY, model.room[1], "tiny")
+        (end,) = rules.ends
+        text = expected[1:]
+        found, whole = generated(model, rules)
+        assert found == (text[: text.index(end)] if end in text else text), told
+        assert whole == (end in text and (rules.last is None or len(text) < rules.most))
+
+
+def test_texts_are_those_of_transformers(cases: Mapping[str, Any], tmp_path: Path) -> None:
+    check_texts("marian", cases["marian"], tmp_path, (3, 6))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CASES)
+def test_texts_by_all_rules_are_those_of_transformers(name: str, cases: Mapping[str, Any], tmp_path: Path) -> None:
+    check_texts(name, cases[name], tmp_path, range(len(RULES)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "bart"}, "'bart' is not known"),
+        ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is False"),
+        ({"activation_function": "mish"}, "activation_function is 'mish'"),
+        ({"encoder_attention_heads": 3}, "expected a multiple"),
+        ({"max_position_embeddings": 10**9}, "max_position_embeddings is 1000000000"),
+        ({"vocab_size": 61}, r"tokens\.weight has the shape \(60, 16\)"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_its_name(
+    changes: Mapping[str, Any], message: str, cases: Mapping[str, Any], tmp_path: Path
+) -> None:
+    folder = folder_of_case(tmp_path, cases["marian"], **changes)
+    with pytest.raises((FormatError, InputError), match=message):
+        opened(folder).model("numpy")
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"do_sample": True}, "do_sample is True"), ({"repetition_penalty": 1.2}, r"repetition_penalty is 1\.2"),
+        ({"num_beams": 1000}, "num_beams is 1000"), ({"bad_words_ids": [[60]]}, "bad_words_ids"), ({"eos_token_id": []}, "eos_token_id"),
+        ({"length_penalty": "x"}, "length_penalty is 'x'"), ({"early_stopping": "soon"}, "early_stopping is 'soon'"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1"),
+    ],
+)  # fmt: skip
+def test_rules_that_are_not_known_are_refused_by_their_names(told: Mapping[str, Any], message: str) -> None:
+    usual = {"decoder_start_token_id": 1, "eos_token_id": 2}
+    with pytest.raises((FormatError, InputError), match=message):
+        rules_of({}, {**usual, **told}, VOCABULARY, 48, "tiny")
