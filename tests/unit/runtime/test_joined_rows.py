@@ -89,6 +89,39 @@ def test_a_step_with_joined_rows_learns_the_same(precision: str) -> None:
         )
 
 
+# --- runs as one call --------------------------------------------------------------------------------------------------
+
+
+class Counting(Joining):
+    """Counts the runs that are one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs = 0
+
+    def traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            self.runs += 1
+            return function(*arguments)
+
+        return called
+
+
+def test_runs_of_open_sizes_that_recur_are_one_call() -> None:
+    """Of the first few sizes: a library keeps what it compiled for each."""
+    adapter = Counting()
+    device = EagerDevice(ArrayBackend("counting", adapter, {}, on_host=False))
+    layers = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Flatten(), nn.Linear(6, 2))
+    model, wanted = (sg.Model.of(layers, {"x": ("N", 4)}, device=d) for d in (device, "numpy"))
+    one_call = []
+    for n in (3, 3, 5, 3, 5, 5, *(n for n in range(6, 12) for _ in range(3))):
+        before = adapter.runs
+        x = np.random.default_rng(n).random((n, 4), np.float32)
+        np.testing.assert_allclose(model(x), wanted(x), rtol=1e-5)
+        one_call.append(adapter.runs - before)
+    assert one_call == [0, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, *([0] * 12)]
+
+
 # --- the kernel's text, compiled for this CPU -------------------------------------------------------------------------
 
 SHIM: Final = """\

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -28,12 +28,15 @@ from ...time_limits import NO_LIMIT, in_force, time_limit
 from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
 from ..host_steps import check, found_sizes, unfit
-from .prepared import PreparedOp, numbers, prepare
+from .prepared import PreparedOp, closed, numbers, prepare
 
 if TYPE_CHECKING:
     from . import joins
 else:
     joins = LateModule("runtime.arrays.joins")
+
+MOST_CLOSED: Final = 4
+"""How many sets of open sizes have executables of their own: a library keeps scratch memory, and what it compiled, for each."""
 
 Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
 """The array of a weight ↦ the library's, or the same if the library lacks its element type."""
@@ -92,15 +95,22 @@ class ArrayExecutable:
         """What NumPy alone computes, as of keys of random numbers: no other step has to do with it."""
         self._copies: dict[int, list[tuple[Place, Place]]] = {}
         """The copies from place to place before the call of a number."""
-        one_call = self._one_call()
+        one_call = self._calls_alone()
+        traced = xp.traced(self._compute) if one_call else None
+        one_call = one_call and self._fixed is not None
         self._joined = self._joined_run() if one_call and xp.joined is not None and not self._overwrites else None
-        self._traced = xp.traced(self._compute) if one_call else None
+        self._traced = traced if one_call else None
+        self._closes = traced is not None and bool(program.symbols) and not program.specialised
+        self._met: set[tuple[int, ...]] = set()
+        """The sizes of runs so far, of a Program that `_closes`."""
+        self._closed: dict[tuple[int, ...], ArrayExecutable] = {}
+        """The executables for sizes that recurred: the library takes these as one call, since no size of them is open."""
 
     def _is_beside(self, op: PreparedOp) -> bool:
         return not any(self.program.buffers[i].dtype in self._xp.dtypes for i in (*op.step.inputs, *op.step.outputs))
 
-    def _one_call(self) -> bool:
-        """Whether each run calls the same functions of the library, on arrays of the same shapes, but for what is beside it."""
+    def _calls_alone(self) -> bool:
+        """Whether each run of the same sizes calls the same functions of the library, but for what is beside it."""
         used = {*self.program.outputs}
         for k, group in enumerate(self.program.groups):
             op = self._ops.get(k)
@@ -112,7 +122,7 @@ class ArrayExecutable:
                 used.update(group.reads)
             else:
                 return False
-        if self._fixed is None or any(op.hosted for op in self._calls):
+        if any(op.hosted for op in self._calls):
             return False
         used.update(i for op in self._calls for i in (*op.step.inputs, *op.step.outputs))
         return all(self.program.buffers[i].dtype in self._xp.dtypes for i in used)
@@ -245,13 +255,24 @@ class ArrayExecutable:
         return writable(self.program, inputs) if self._xp.reuses else inputs
 
     def _at(self, sizes: Mapping[str, int]) -> ArrayExecutable:
-        """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""
+        """The executable for these sizes: itself, one for the Program's steps that are specialised to them, or one without open sizes."""
+        if self._closes:
+            return self._at_closed(sizes)
         chosen = self.program.at(sizes)
         if chosen is self.program or chosen is self.program.programs[0]:
             return self
         if id(chosen) not in self._specialised:
             self._specialised[id(chosen)] = type(self)(chosen, self._name, self._xp, self._keep_weight)
         return self._specialised[id(chosen)]
+
+    def _at_closed(self, sizes: Mapping[str, int]) -> ArrayExecutable:
+        """The executable for the first few sets of sizes that recur, once they do; for others itself."""
+        key = tuple(sizes[name] for name in sorted(sizes))
+        if key in self._met and key not in self._closed and len(self._closed) < MOST_CLOSED:
+            self._closed[key] = type(self)(closed(self.program, sizes), self._name, self._xp, self._keep_weight)
+        if len(self._closed) < MOST_CLOSED:
+            self._met.add(key)
+        return self._closed.get(key, self)
 
     def _carry_out(
         self,
@@ -468,3 +489,4 @@ class ArrayExecutable:
         self._disposed = True
         self._consts = {}
         self._specialised = {}
+        self._closed = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from ... import shapes
@@ -109,6 +109,21 @@ def _find_last_reads(program: ProgramData, places: Sequence[Place], xp: ArrayAda
             found.drops[k] = tuple(last - writes)
         if dead:
             found.dead[k] = tuple(dead)
+
+
+def closed(program: ProgramData, sizes: Mapping[str, int]) -> ProgramData:
+    """A Program of ops and copies alone with these numbers in place of all its open sizes, which a run has checked."""
+    return replace(
+        program,
+        buffers=tuple(replace(b, shape=numbers(b.shape, sizes)) for b in program.buffers),
+        counts=numbers(program.counts, sizes),
+        stops=tuple(
+            replace(s, attrs={k: _fixed(v, sizes) for k, v in s.attrs.items()}) if isinstance(s, Host) else s
+            for s in program.stops
+        ),
+        checks=(),
+        bounds={},
+    )
 
 
 def numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
