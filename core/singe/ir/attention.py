@@ -22,13 +22,15 @@ _TYPES: Final = (float32, float16)
 @dataclass(frozen=True)
 class Attention:
     """The facts of an attention: its inputs are q (…outer, heads · group, queries, size), k (…outer, heads, room, size),
-    v (…outer, heads, room, width) and perhaps a mask. The first `keys` of the room are in use.
+    v (…outer, heads, room, width) and perhaps a mask. The first `keys` of the room are in use. Keys and values are stored as
+    `held`: as dtype, or narrower.
 
     mask: the steps in memory along the axes (…outer, heads · group, queries, keys) of the mask's own elements, 0 along
     axes that it lacks; None without a mask. cap: 0 for none.
     """
 
     dtype: DType
+    held: DType
     outer: Shape
     heads: Dim
     group: int
@@ -64,7 +66,9 @@ class Attention:
 def attention(attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]]) -> Attention | None:
     """The facts of a node of the row `attention`; None if the templates do not take it."""
     (q, kind), (k, of_keys), (v, of_values), *rest = inputs
-    if not (len(q) == len(k) == len(v)) or not kind is of_keys is of_values or kind not in _TYPES:
+    if not (len(q) == len(k) == len(v)) or of_keys is not of_values or kind not in _TYPES:
+        return None
+    if of_keys not in (kind, float16):
         return None
     *outer, all_heads, queries, size = (1,) * (len(q) == 2) + q
     *outer_k, heads, room, _ = (1,) * (len(k) == 2) + k
@@ -89,6 +93,6 @@ def attention(attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]]) -
             return None
         mask = tuple(0 if d == 1 else step for d, step in zip(mask, strides(mask), strict=True))
     return Attention(
-        kind, tuple(outer), heads, group, queries, room, keys, size, width, mask, mask_kind,
+        kind, of_keys, tuple(outer), heads, group, queries, room, keys, size, width, mask, mask_kind,
         attrs.get("scale", 0.0) or size**-0.5, attrs.get("causal", False), attrs.get("past", 0), attrs.get("softcap", 0.0),
     )  # fmt: skip

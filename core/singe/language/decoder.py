@@ -3,7 +3,7 @@
 A run takes the ids of T new tokens, which follow K − T tokens that the cache holds, and gives the scores of the token after each of
 the last R, and the tokens that it chooses after the last S (choosing.py). K and R are sizes: they come as the lengths of empty inputs,
 as sizes that a run computes do (ops/sizes.py), so that one Program serves all of them. The cache is states of a fixed room, written in
-place; one set of weights serves all sessions.
+place, and rounded to the type in which they are held before a query reads them; one set of weights serves all sessions.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ class CachedAttention(Module):
         for part, before in zip(turn.parts, held, strict=True):
             new = {KEYS: turn.rows(k, part, -2), VALUES: turn.rows(v, part, -2)}
             after.append(
-                {name: before[name].update_slice(x, 0, part.past, 0) for name, x in new.items()} if before else new
+                {name: before[name].update_slice(x.to(before[name].dtype), 0, part.past, 0) for name, x in new.items()}
+                if before
+                else new
             )
             masks = () if self.window is None else (part.masks[self.window],)
             y = apply_row(
@@ -235,8 +237,8 @@ class DecoderLayer(Module):
 class Decoder(Module):
     """See the module's docstring."""
 
-    def __init__(self, d: DecoderDescription, tensors: Tensors, room: int) -> None:
-        """room: for so many positions there will be keys and values."""
+    def __init__(self, d: DecoderDescription, tensors: Tensors, room: int, cache_dtype: str = "float32") -> None:
+        """room: for so many positions there will be keys and values, held in cache_dtype."""
         row = d.architecture
         table = tensors.take("token_embd.weight", (d.vocabulary, d.width))
         self.embedding, tied = embeddings(table)
@@ -252,14 +254,14 @@ class Decoder(Module):
         rotations = dict.fromkeys(layer.rotation for layer in d.layers if layer.rotation is not None and layer.kv_heads)
         self.tables = [(rotation, RotationTable(rotation, room)) for rotation in rotations]
         self.windows = tuple(sorted({layer.window for layer in d.layers if layer.window is not None}))
-        self.room = room
+        self.room, self.cache_dtype = room, cache_dtype
         self.embedding_scale, self.logit_divisor, self.logit_cap = d.embedding_scale, d.logit_divisor, d.logit_cap
         tensors.check_all_taken()
 
     def states(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The shapes and types of the states by name."""
         held = {
-            f"{what}_{i}": (shape, "float32")
+            f"{what}_{i}": (shape, self.cache_dtype if what in (KEYS, VALUES) else "float32")
             for i, layer in enumerate(self.layers)
             for what, shape in layer.mixer.states(self.room).items()
         }

@@ -43,6 +43,8 @@ from .vectors import TextVectors
 DEFAULT_CONTEXT: Final = 4096
 COMPUTED_IN: Final = {"auto": "int16", "float32": "float32"}
 """`activations` ↦ those of the compiler."""
+CACHE_DTYPES: Final = {"auto": "float16", "float32": "float32"}
+"""`activations` ↦ the type of keys and values that are held."""
 MAX_CONSTRAINTS: Final = 16
 """Schemas and regular expressions whose automata are kept."""
 _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
@@ -55,6 +57,7 @@ def load(
     context: int = DEFAULT_CONTEXT,
     activations: str = "auto",
     weights: str | None = None,
+    cache_dtype: str | None = None,
 ) -> LanguageModel:
     """The language model in a GGUF file (the first one, if it is in several pieces), or in a folder of Hugging Face with config.json and
     safetensors.
@@ -66,9 +69,11 @@ def load(
     context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
     computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
     twice), which changes probabilities by about 1e-3 of themselves. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
-    "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are.
+    "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are. cache_dtype: the type in which the keys and
+    values of conversations are held: "float16", which changes probabilities by about 1e-3 of themselves, or "float32", which takes
+    twice the memory. None: "float16" with activations "auto".
     """
-    return LanguageModel(path, device, context, activations, weights)
+    return LanguageModel(path, device, context, activations, weights, cache_dtype)
 
 
 class LanguageModel:
@@ -82,6 +87,7 @@ class LanguageModel:
         context: int = DEFAULT_CONTEXT,
         activations: str = "auto",
         weights: str | None = None,
+        cache_dtype: str | None = None,
     ) -> None:
         if type(context) is not int or not 0 < context <= MAX_CONTEXT:
             raise InputError(f"context: got {context!r:.40}, expected a number of tokens from 1 to {MAX_CONTEXT}")
@@ -89,6 +95,11 @@ class LanguageModel:
             raise InputError(f"activations: got {activations!r:.40}, expected one of {', '.join(COMPUTED_IN)}")
         if weights is not None and weights not in FORMS:
             raise InputError(f"weights: got {weights!r:.40}, expected one of {', '.join(FORMS)}")
+        cache_dtype = CACHE_DTYPES[activations] if cache_dtype is None else cache_dtype
+        if cache_dtype not in CACHE_DTYPES.values():
+            raise InputError(
+                f"cache_dtype: got {cache_dtype!r:.40}, expected one of {', '.join(CACHE_DTYPES.values())}"
+            )
         files = open_model(path, context)
         if weights is not None:
             files.tensors.round(weights)
@@ -99,8 +110,8 @@ class LanguageModel:
         """Whether a session can go back without computing again."""
         self._tensors: Final = files.tensors
         on, name, computed = open_device(device), Path(files.name).name, COMPUTED_IN[activations]
-        kept = KeptFile.of(files.paths, None, on, name, "language", context, computed, weights)
-        self._network: Final = _Held(partial(_filled, files, self.context, kept))
+        kept = KeptFile.of(files.paths, None, on, name, "language", context, computed, weights, cache_dtype)
+        self._network: Final = _Held(partial(_filled, files, self.context, cache_dtype, kept))
         models = DecoderModels(self._network, self.context, on, name, computed, kept)
         self.decoder: Final[Model] = _decoder(models)
         """What computes the scores, with the keys and values of the tokens before as states."""
@@ -405,11 +416,11 @@ class _Held:
         return found
 
 
-def _filled(files: ModelFiles, context: int, kept: KeptFile | None) -> Decoder:
+def _filled(files: ModelFiles, context: int, cache_dtype: str, kept: KeptFile | None) -> Decoder:
     """The decoder with the weights of its files, which are those of which `kept` tells."""
     if kept is not None:
         kept.check()
-    return Decoder(files.description, files.tensors, context)
+    return Decoder(files.description, files.tensors, context, cache_dtype)
 
 
 def _decoder(models: DecoderModels) -> Model:

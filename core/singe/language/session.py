@@ -175,11 +175,12 @@ class LanguageSession:
         for spec in self.states.states:
             if spec.name == LATEST:
                 continue
-            whole = np.zeros(spec.shape or (), np.float32)
+            whole = np.zeros(spec.shape or (), spec.dtype.numpy)
             part = self._used(spec.name, whole, len(ids))
             held = stored.get(spec.name)
-            if held is None or held.shape != part.shape or held.dtype.name != "float32":
-                raise FormatError(f"{path}: {spec.name} is {held and held.shape}, expected float32{part.shape}")
+            if held is None or held.shape != part.shape or held.dtype is not spec.dtype:
+                told = "missing" if held is None else f"{held.dtype}{held.shape}"
+                raise FormatError(f"{path}: {spec.name} is {told}, expected {spec.dtype}{part.shape}")
             part[...] = held.read()
             self.states.write(spec.name, whole)
         self._tokens = ids.tolist()

@@ -13,6 +13,7 @@ from ..files import write
 from ..files.bounded import read_json_list
 from ..report import clean
 from ..texts import say
+from .options import OF_CONVERSATIONS
 from .progress import doing
 
 """The most bytes of a conversation that is read."""
@@ -81,7 +82,7 @@ def chat(args: Namespace) -> None:
     from ..language import load  # noqa: PLC0415 (other commands need no language models)
 
     with doing("loading") as work:
-        given = {} if args.context is None else {"context": args.context}
+        given = {name: getattr(args, name) for name in OF_CONVERSATIONS if getattr(args, name) is not None}
         llm = load(args.model, args.device or "auto", **given)
         work("compiling")
         llm.compile()

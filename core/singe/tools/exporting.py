@@ -28,7 +28,7 @@ from .export.page.snippet import snippet, source_of
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
-from .options import ROUNDED
+from .options import OF_CONVERSATIONS, ROUNDED
 from .progress import doing
 from .tasking import task_of, task_of_several
 
@@ -84,9 +84,9 @@ def export(args: Namespace) -> int | None:
     if kind is None and is_language(args.model):
         _export_language(args)
         return None
-    if args.context is not None:
+    if given := [name for name in OF_CONVERSATIONS if getattr(args, name) is not None]:
         raise InputError(
-            f"--context is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
+            f"--{given[0].replace('_', '-')} is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
         )
     if kind is not None:
         _export_task(args, kind)
@@ -152,15 +152,15 @@ def _export_language(args: Namespace) -> None:
     from ..language.divergence import divergence  # noqa: PLC0415
 
     _refuse(args, "a language model")
-    context = {} if args.context is None else {"context": args.context}
+    options = {name: getattr(args, name) for name in OF_CONVERSATIONS if getattr(args, name) is not None}
     with doing("loading"):
-        llm = load(args.model, DEFAULT, weights=args.weights, **context)
+        llm = load(args.model, DEFAULT, weights=args.weights, **options)
     with doing("exporting"):
         bundle = export_bundle(llm, args.out, args.targets, force=args.force, readable=args.readable)
     if args.weights is not None:
         text = None if args.sample is None else _text_of(args.sample)
         with doing(f"measuring what {args.weights} changes"):
-            told = divergence(load(args.model, DEFAULT, **context), llm, text)
+            told = divergence(load(args.model, DEFAULT, **options), llm, text)
         say(f"{args.weights} beside the weights of the file: {told}\n")
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
@@ -213,8 +213,8 @@ def _export_training(args: Namespace) -> None:
     from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
 
     _refuse(args, "--train", ("input_shape",))
-    if given := [option for option in ("rank", "length", "context") if getattr(args, option) is not None]:
-        raise InputError(f"--{given[0]} needs --train {LORA}, and a language model")
+    if given := [name for name in ("rank", "length", *OF_CONVERSATIONS) if getattr(args, name) is not None]:
+        raise InputError(f"--{given[0].replace('_', '-')} needs --train {LORA}, and a language model")
     shapes = once(args.input_shape, "--input-shape")
     settings = {name: x for name in ("batch", "lr") if (x := getattr(args, name)) is not None}
     with doing("exporting"):
@@ -245,7 +245,7 @@ def _export_tuning(args: Namespace) -> None:
             f"--train {LORA} is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
         )
     _refuse(args, f"--train {LORA}")
-    names = ("batch", "lr", "rank", "length", "context")
+    names = ("batch", "lr", "rank", "length", *OF_CONVERSATIONS)
     settings = {name: x for name in names if (x := getattr(args, name)) is not None}
     with doing("exporting"):
         bundles = export_tuning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_every_architecture_has_a_case() -> None:
 def test_logits_are_those_of_transformers(
     name: str, cases: Mapping[str, Case], device_name: str, tmp_path: Path
 ) -> None:
-    llm = sg.language.load(folder(tmp_path, cases[name]), device_name, context=64)
+    llm = sg.language.load(folder(tmp_path, cases[name]), device_name, context=64, activations="float32")
     ids = ids_of(name)
     whole = llm.logits(ids)
     assert divergences(whole, cases[name]["logits"]).max() < MAX_KLD
@@ -63,13 +64,38 @@ def test_logits_are_those_of_transformers(
     np.testing.assert_allclose(one_by_one, whole, atol=3e-4)
 
 
+@RUNNERS
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama3", "gemma3", "lfm2"])
+def test_keys_and_values_are_held_in_half_the_memory(
+    name: str, cases: Mapping[str, Case], device_name: str, tmp_path: Path
+) -> None:
+    """In float16 by default: a text read at once and one read token by token see the same rounded ones."""
+    path, ids = folder(tmp_path, cases[name]), ids_of(name)
+    llm, exact = (sg.language.load(path, device_name, context=64, cache_dtype=kind) for kind in (None, "float32"))
+    whole = llm.logits(ids)
+    assert 0 < divergences(whole, cases[name]["logits"]).mean() < 1e-5
+    session = llm.session()
+    one_by_one = np.concatenate([session.run([i], 1) for i in ids])
+    np.testing.assert_allclose(one_by_one, whole, atol=1e-2)
+    of_keys = [x for x in llm.decoder.states if x.name.startswith(("keys", "values"))]
+    assert {x.dtype.name for x in of_keys} == {"float16"}
+    assert exact.session_bytes - llm.session_bytes == sum(math.prod(x.shape or ()) for x in of_keys) * 2
+    session.save(tmp_path / "s.safetensors")
+    other = llm.session()
+    other.load(tmp_path / "s.safetensors")
+    np.testing.assert_array_equal(other.run([7], 1), session.run([7], 1))
+    with pytest.raises(sg.FormatError, match="is float16"):
+        exact.session().load(tmp_path / "s.safetensors")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_gguf_files_give_the_same(name: str, cases: Mapping[str, Case], tmp_path: Path) -> None:
     pytest.importorskip("gguf")
     case = cases[name]
     write_gguf(tmp_path / "m.gguf", case["config"], weights_of(case["shapes"]))
-    llm = sg.language.load(tmp_path / "m.gguf", "numpy", context=64)
+    llm = sg.language.load(tmp_path / "m.gguf", "numpy", context=64, activations="float32")
     assert divergences(llm.logits(ids_of(name)), case["logits"]).max() < MAX_KLD
 
 
@@ -97,7 +123,7 @@ def test_packed_weights_count_as_they_are(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    same = sg.language.load(tmp_path / "floats.gguf", "numpy", context=64)
+    same = sg.language.load(tmp_path / "floats.gguf", "numpy", context=64, activations="float32")
     ids = ids_of("llama3")
     assert divergences(llm.logits(ids), same.logits(ids)).max() < MAX_KLD
     faster = sg.language.load(tmp_path / "packed.gguf", device_name, context=64)

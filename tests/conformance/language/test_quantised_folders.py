@@ -167,7 +167,7 @@ def test_logits_are_those_of_the_floats(name: str, case: Mapping[str, Any], devi
     packed, floats = folders(tmp_path, case, name)
     ids = ids_of("llama")
     found = sg.language.load(packed, device_name, context=64, activations="float32").logits(ids)
-    wanted = sg.language.load(floats, "numpy", context=64).logits(ids)
+    wanted = sg.language.load(floats, "numpy", context=64, activations="float32").logits(ids)
     np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
 
 

@@ -60,7 +60,7 @@ def quantised(name: str, weight: np.ndarray, zeros: bool) -> StoredArray:
     return StoredArray(weight.shape, float32, name, lambda: weight, made)
 
 
-def decoder(case: str, device: str, zeros: bool = False) -> Model:
+def decoder(case: str, device: str, zeros: bool = False, cache_dtype: str = "float32") -> Model:
     """A decoder of few weights in 4 bits, specialised for a token."""
     description = of_config(config_of(case), ROOM, "config.json")
     row, stored = description.architecture, dict[str, StoredArray]()
@@ -70,7 +70,7 @@ def decoder(case: str, device: str, zeros: bool = False) -> Model:
         one = array + np.float32(1) if row.one_plus and new.endswith("norm") else array
         kept = StoredArray(one.shape, float32, "float32", lambda one=one: one)
         stored[f"{new}.{end}"] = quantised(name, one, zeros) if one.ndim == 2 else kept
-    network = Decoder(description, Tensors(stored, case), ROOM)
+    network = Decoder(description, Tensors(stored, case), ROOM, cache_dtype)
     model = Model.of(
         network.forward,
         bounded(ROOM),
@@ -99,9 +99,9 @@ def dispatches(program: ProgramData, **sizes: int) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", [WGSL, CUDA], ids=lambda d: d.name)
-@pytest.mark.parametrize("case", ["llama", "qwen2"])
-def test_a_layer_takes_few_dispatches_for_a_token(case: str, dialect: Dialect) -> None:
-    model = decoder(case, "numpy")
+@pytest.mark.parametrize(("case", "cache_dtype"), [("llama", "float16"), ("qwen2", "float32")])
+def test_a_layer_takes_few_dispatches_for_a_token(case: str, cache_dtype: str, dialect: Dialect) -> None:
+    model = decoder(case, "numpy", cache_dtype=cache_dtype)
     program = compile_graph(model.graph(), GpuTarget(dialect), replace(model.options, specialised=model.specialised))
     layers = config_of(case)["num_hidden_layers"]
     for sizes, used in itertools.product(ONE_TOKEN, (1, ROOM)):

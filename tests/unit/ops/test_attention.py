@@ -78,6 +78,7 @@ def formula(
 
 
 def graph_of(case: Case, arrays: list[np.ndarray], kind: DType) -> Graph:
+    """kind: of the queries and a mask of floats; keys and values have that of their arrays."""
     b = Builder()
     names = {case.q[-2]: L, case.k[-2]: S} if case.open else {}
     names |= {case.q[0]: N} if case.open and case.q[0] > 1 else {}
@@ -86,23 +87,25 @@ def graph_of(case: Case, arrays: list[np.ndarray], kind: DType) -> Graph:
         # A head's size may be as large as a length: it stays.
         kept = a.shape[-1:] if len(inputs) < 3 else ()
         shape = [names.get(d, d) for d in a.shape[: a.ndim - len(kept)]]
-        inputs.append(b.input(f"x{len(inputs)}", (*shape, *kept), bool_ if a.dtype == bool else kind))
+        own = bool_ if a.dtype == bool else float16 if a.dtype == np.float16 else kind
+        inputs.append(b.input(f"x{len(inputs)}", (*shape, *kept), own))
     return Graph(tuple(inputs), (b.attention(*inputs, **case.attrs),), ("y",))
 
 
 @runners("interpret", *slow("array", "numpy", "wasm", "webgpu"))
-@pytest.mark.parametrize("kind", [float32, float16], ids=str)
+@pytest.mark.parametrize(("kind", "held"), [(float32, float32), (float16, float16), (float32, float16)], ids=str)
 @pytest.mark.parametrize("masked", ["added", "bools"])
-def test_attention_is_its_formula(masked: str, kind: DType, run_graph: Any, device_name: str) -> None:
+def test_attention_is_its_formula(masked: str, kind: DType, held: DType, run_graph: Any, device_name: str) -> None:
+    """held: the type in which keys and values are stored."""
     rng = np.random.default_rng(0)
     cases = CASES[7:9] if device_name == "interpret" else CASES
-    if device_name == "webgpu" and kind is float16:
+    if device_name == "webgpu" and held is float16:
         cases = CASES[1::4]  # compiling takes a second for each
     for case in cases:
         if case.mask is None and masked == "bools":
             continue
         shapes = (case.q, case.k, (*case.k[:-1], case.width))
-        arrays = [rng.standard_normal(shape).astype(kind.numpy) for shape in shapes]
+        arrays = [rng.standard_normal(s).astype(d.numpy) for s, d in zip(shapes, (kind, held, held), strict=True)]
         if case.mask is not None:
             mask = rng.standard_normal(case.mask)
             arrays.append(mask > 0 if masked == "bools" else np.where(mask > 1, -np.inf, mask).astype(kind.numpy))
@@ -112,6 +115,17 @@ def test_attention_is_its_formula(masked: str, kind: DType, run_graph: Any, devi
         assert got.dtype == arrays[0].dtype
         want = formula(*arrays, **case.attrs)
         np.testing.assert_allclose(got, want, 0, 1e-5 if kind is float32 else 4e-3, err_msg=str(case))
+
+
+@pytest.mark.slow
+def test_every_float16_is_read_as_its_value(run_graph: Any) -> None:
+    """A query that sees one key gets its value, where few are read as they are stored, and where many are packed."""
+    with np.errstate(invalid="ignore"):
+        v = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(1, 1024, 1, 64)
+        for queries in (1, 9):
+            q, k = np.ones((1, 1024, queries, 4), np.float32), np.ones((1, 1024, 1, 4), np.float16)
+            (got,) = run_graph(graph_of(Case(q.shape, k.shape, 64), [q, k, v], float32), [q, k, v])
+            np.testing.assert_array_equal(got, np.broadcast_to(v.astype(np.float32), got.shape))
 
 
 def test_large_scores_and_infinite_values_stay_exact(run_graph: Any) -> None:

@@ -11,10 +11,13 @@ from functools import partial
 from typing import Final
 
 from .encode import Body, Function, FunctionWriters
-from .values import F32, F32x4, I32x4
+from .values import F32, I32, F32x4, I32x4
 from .writer import Writer
 
 _INF: Final = math.inf
+_HALF_BITS: Final = 0x8FFFE000 - 2**32
+"""Of a float16 that is shifted by 13 bits, with its sign repeated: those that are the float's."""
+_HALF_INF: Final = 0x7C00 << 13
 _LOG2E: Final = 1.4426950408889634
 # Adding WHOLE to a small number rounds it to an integer, which then is the sum's bits minus WHOLE_BITS.
 WHOLE, WHOLE_BITS = 12582912.0, 0x4B400000
@@ -52,6 +55,13 @@ def _exp() -> Function:
     # Scale by 2^k in two steps: 2^k itself may not be a float though the result is.
     half = w.i32x4(k >> 1)
     return w.finish(value * _power_of_two(half) * _power_of_two(k - half))
+
+
+def four_halves(w: Writer, at: I32, offset: int) -> F32x4:
+    """Four neighbouring float16 at an address; a multiplication moves the exponent, which handles subnormals too."""
+    bits = w.i32x4(at.i32x4(offset, "v128.load16x4_s") << 13 & _HALF_BITS)
+    endless = (bits & 0x7FFFFFFF).above(_HALF_INF - 1) & 0x7F800000  # exponent 31 is infinity or NaN
+    return ((bits.floats() * 2.0**112).integers() | endless).floats()
 
 
 def falling_exp(w: Writer, x: F32x4) -> F32x4:

@@ -1,7 +1,7 @@
 """Attention: strips of queries over blocks of keys; see core/singe/ir/attention.py.
 
 The keys and the values of a head are packed as panels of COLUMNS, [panel][k][key] and [panel][key][column], filled up with
-zeros. A strip's queries, times the scale, are copied too. For few queries, a panel of keys is packed where the one before was, and
+zeros, as float32. A strip's queries, times the scale, are copied too. For few queries, a panel of keys is packed where the one before was, and
 values are read where they are. A block's scores lie in scratch while they become weights, and
 the strip's sums of values do until they are stored: of float16 all this is float32. The parts of a run share the strips.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from singe.extension import Attention, Dim, DType, Port, bool_, ceildiv, float32
 
-from ..code.elementary import falling_exp
+from ..code.elementary import falling_exp, four_halves
 from ..code.encode import Body, Function, integers, ops
 from ..code.values import F32, I32, F32x4, I32x4, Int, maximum, minimum
 from ..code.writer import Writer
@@ -56,7 +56,7 @@ class Strips:
     def ports(self) -> tuple[Port, ...]:
         a = self.a
         mask = () if a.mask_dtype is None else (Port(a.mask_dtype),)
-        return (*(Port(a.dtype) for _ in range(3)), *mask, Port(a.dtype, True))
+        return (Port(a.dtype), Port(a.held), Port(a.held), *mask, Port(a.dtype, True))
 
     @cached_property
     def count(self) -> Dim:
@@ -122,7 +122,7 @@ class _Template:
         strips = w.simple(low.size(s.count))
         self.keys, self.rows = (w.simple(low.size(d)) for d in (a.keys, a.rows))
         are_many = isinstance(a.rows, int) and a.rows >= MIN_PACKED_QUERIES
-        can_be_few = a.dtype is float32 and a.width % COLUMNS == 0 and not are_many
+        can_be_few = a.width % COLUMNS == 0 and not are_many
         self.few = w.i32(self.rows < MIN_PACKED_QUERIES) if can_be_few else None
         strip, packed, (first, last) = w.i32(), w.i32(-1), divide(w, low, low.size(s.count * a.points))
         with w.loop(strip, last, start=first):
@@ -143,16 +143,20 @@ class _Template:
         """An element as float32."""
         return F32(at.push, elements.load(dtype, offset))
 
-    def _copy(self, to: I32, source: I32, count: int, scale: float = 1.0) -> None:
+    def _four(self, at: I32, dtype: DType, offset: int = 0) -> F32x4:
+        """Four neighbours, as float32."""
+        return at.f32x4(offset) if dtype is float32 else four_halves(self.w, at, offset)
+
+    def _copy(self, to: I32, source: I32, count: int, dtype: DType, scale: float = 1.0) -> None:
         """Copy neighbours, times a scale, as float32; both locals move on."""
-        w, dtype = self.w, self.a.dtype
-        fours, rest = divmod(count, 4) if dtype is float32 else (0, count)
+        w, (fours, rest) = self.w, divmod(count, 4)
         turn = w.i32()
         if fours:
             with w.loop(turn, fours, start=0):
-                w.store(to, source.f32x4() * scale if scale != 1 else source.f32x4())
+                four = self._four(source, dtype)
+                w.store(to, four * scale if scale != 1 else four)
                 w.add(to, 16)
-                w.add(source, 16)
+                w.add(source, 4 * dtype.size)
         if rest:
             with w.loop(turn, rest, start=0):
                 value = self._load(source, dtype)
@@ -171,8 +175,8 @@ class _Template:
 
     def _pack_panel(self, point: I32, key: I32, to: I32) -> None:
         """The panel that a key begins, four keys by four elements at a time."""
-        w, a, size = self.w, self.a, self.a.size * self.a.dtype.size
-        fours = a.size // 4 if a.dtype is float32 else 0
+        w, a, kind = self.w, self.a, self.a.held
+        size, (fours, rest) = a.size * kind.size, divmod(a.size, 4)
         with w.scope():
             start = w.i32(I32(number=1) + point * self.low.size(a.room) * size)
             for half in range(0, COLUMNS, 4):
@@ -184,16 +188,16 @@ class _Template:
                 put, turn = w.i32(to + 4 * half), w.i32()
                 if fours:
                     with w.loop(turn, fours, start=0):
-                        for k, column in enumerate(_turned(w, [line.i32x4() for line in lines])):
+                        for k, column in enumerate(_turned(w, [self._four(line, kind).integers() for line in lines])):
                             w.store(put, column, 4 * COLUMNS * k)
                         for line in lines:
-                            w.add(line, 16)
+                            w.add(line, 4 * kind.size)
                         w.add(put, 16 * COLUMNS)
-                if a.size - 4 * fours:
-                    with w.loop(turn, a.size - 4 * fours, start=0):
+                if rest:
+                    with w.loop(turn, rest, start=0):
                         for i, line in enumerate(lines):
-                            w.store(put, self._load(line, a.dtype), 4 * i)
-                            w.add(line, a.dtype.size)
+                            w.store(put, self._load(line, kind), 4 * i)
+                            w.add(line, kind.size)
                         w.add(put, 4 * COLUMNS)
 
     def _pack_values(self, point: I32) -> None:
@@ -202,7 +206,7 @@ class _Template:
         padded = w.simple(self.low.size(s.padded))
         with w.scope():
             start = w.i32(self.at + self.low.size(s.values))
-            line = w.i32(I32(number=2) + point * self.low.size(a.room) * (a.width * a.dtype.size))
+            line = w.i32(I32(number=2) + point * self.low.size(a.room) * (a.width * a.held.size))
             key, panel = w.i32(), w.i32(padded * (4 * COLUMNS))
             with w.loop(key, self.keys, start=0):
                 to = w.i32(start + key * (4 * COLUMNS))
@@ -210,14 +214,14 @@ class _Template:
                     count, put = min(COLUMNS, a.width - column), w.i32(to)
                     if count < COLUMNS:
                         self._zeros(put, 4 * COLUMNS)
-                    if count == COLUMNS and a.dtype is float32:
-                        for offset in (0, 16):
-                            w.store(put, line.f32x4(4 * column + offset), offset)
+                    if count == COLUMNS:
+                        for i in range(2):
+                            w.store(put, self._four(line, a.held, (column + 4 * i) * a.held.size), 16 * i)
                     else:
-                        source = w.i32(line + column * a.dtype.size)
-                        self._copy(put, source, count)
+                        source = w.i32(line + column * a.held.size)
+                        self._copy(put, source, count, a.held)
                     w.add(to, panel)
-                w.add(line, a.width * a.dtype.size)
+                w.add(line, a.width * a.held.size)
             with w.loop(key, padded):
                 to = w.i32(start + key * (4 * COLUMNS))
                 for _ in range(0, a.width, COLUMNS):
@@ -236,7 +240,7 @@ class _Template:
         source = w.i32(I32(number=0) + (point * self.rows + row) * (a.size * a.dtype.size))
         to, turn = w.i32(at), w.i32()
         with w.loop(turn, count, start=0):
-            self._copy(to, source, a.size, a.scale)
+            self._copy(to, source, a.size, a.dtype, a.scale)
         w.set(to, at + s.sums)
         with w.loop(turn, count * (s.wide // 4), start=0):
             w.store(to, F32x4.of(0.0))
@@ -329,23 +333,23 @@ class _Template:
     def _add_values_in_place(self, point: I32, base: I32, keys: I32, count: I32) -> None:
         """The same, of values where they are."""
         w, s, a = self.w, self.s, self.a
-        line = 4 * a.width
+        line = a.held.size * a.width
         with w.scope():
             row, column = w.i32(), w.i32()
             start = w.i32(I32(number=2) + (point * self.low.size(a.room) + base) * line)
             whole, end = w.i32(start + (keys & -STEPS_IN_PLACE) * line), w.i32(start + keys * line)
-            with w.loop(column, line, 4 * COLUMNS, start=0):
+            with w.loop(column, line, a.held.size * COLUMNS, start=0):
                 w.set(row, 0)
                 for height in FEW_QUERIES:
                     with self._tiles(count, height, row):
-                        put = w.i32(self.at + s.sums + column + row * (4 * s.wide))
+                        put = w.i32(self.at + s.sums + column * (4 // a.held.size) + row * (4 * s.wide))
                         total = [[w.f32x4(put.f32x4(4 * s.wide * i + 16 * j)) for j in range(2)] for i in range(height)]
                         weights = w.i32(self.at + s.scores + row * SCORE_ROW_BYTES)
                         rows = [TilePlace(weights, SCORE_ROW_BYTES * i) for i in range(height)]
                         at = w.i32(start + column)
                         for limit, steps in ((whole, STEPS_IN_PLACE), (end, 1)):
                             with w.loop(at, w.i32(limit + column), steps * line):
-                                self._steps(total, rows, at, steps, line, False)
+                                self._steps(total, rows, at, steps, line, a.held, False)
                         _put(w, total, put, 4 * s.wide)
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
@@ -372,16 +376,17 @@ class _Template:
         b: I32,
         count: int,
         line: int = 4 * COLUMNS,
+        dtype: DType = float32,
         moves: bool = True,
     ) -> None:
-        """line: bytes from a row of the panel to the next. moves: whether the pointer to the panel is moved on."""
+        """line: bytes from a row of the panel, of these elements, to the next. moves: whether the pointer to it is moved on."""
         if not count:
             return
         w = self.w
         with w.scope():
             for k, values in enumerate(broadcasts(w, rows, count, self.fours)):
                 with w.scope():
-                    columns = [w.f32x4(b.f32x4(line * k + 16 * j)) for j in range(2)]
+                    columns = [w.f32x4(self._four(b, dtype, line * k + 4 * dtype.size * j)) for j in range(2)]
                     one = w.f32x4()
                     for value, sums in zip(values, total, strict=True):
                         w.set(one, value)

@@ -33,17 +33,15 @@ class Attended(NamedTuple):
 def attend(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
     scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, sink: Any = None,
-    precision: DType | None = None, keys: Dim | None = None,
+    precision: DType | None = None,
 ) -> Attended:  # fmt: skip
     """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
-    in `precision`, a compute type; by default in that of q. keys: how many of the first keys are in use; None for all."""
+    in `precision`, a compute type; by default in that of q."""
     for what, x in (("queries", q), ("keys", k), ("values", v)):
         if len(x.shape) < 2 or x.dtype not in FLOATS:
             raise ShapeError(
                 f"attention: got {what} {x.dtype}{show(x.shape)}; expected floats (…, heads, length, size)"
             )
-    if keys is not None:
-        k, v = (_first(b, x, keys) for x in (k, v))
     wide = precision or q.dtype.compute
     scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores
@@ -114,6 +112,8 @@ def grouped_dot(b: Any, x: Any, y: Any) -> Any:
 
 def _first(b: Any, x: Any, count: Dim) -> Any:
     """The first places of the last axis but one."""
+    if len(x.shape) < 2:
+        return x  # which is refused later
     *outer, length, size = x.shape
     if length == count:
         return x
@@ -130,7 +130,10 @@ def _attention(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
     scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, keys: Dim | None = None,
 ) -> Any:  # fmt: skip
-    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap, keys=keys).y
+    if keys is not None:
+        k, v = (_first(b, x, keys) for x in (k, v))
+    k, v = (as_dtype(b, x, q.dtype) if x.dtype in FLOATS and q.dtype in FLOATS else x for x in (k, v))
+    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap).y
 
 
 def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
@@ -165,7 +168,7 @@ def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool =
 register(
     Composite(name="attention", doc="softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. "
               "causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; "
-              "keys: how many of the first keys are in use",
+              "keys: how many of the first keys are in use. Keys and values that are stored in another type are computed in that of q",
               lower=_attention, function=True, dtypes=FLOATS, tolerance=64, floor=1e-5),
     Composite(name="rotary_embedding", doc="pairs of elements of the last axis turned by angles with these cosines and sines: an element of "
               "the first half and one of the second, or interleaved: neighbours", lower=_rotary_embedding,

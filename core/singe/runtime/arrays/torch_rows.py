@@ -158,6 +158,7 @@ def attention(
 ) -> Array:  # fmt: skip
     if keys is not None:
         k, v = k[..., :keys, :], v[..., :keys, :]
+    k, v = (x.to(q.dtype) for x in (k, v))
     if q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
         k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     scale = scale or 1 / math.sqrt(max(q.shape[-1], 1))

@@ -22,7 +22,7 @@ LENGTH: Final = 128
 
 def export_tuning(
     path: str | Path, folder: str | Path, *, rank: int = 8, length: int = LENGTH, batch: int = 1, lr: float = 1e-3,
-    learn: Sequence[str] = (), context: int = DEFAULT_CONTEXT, targets: Sequence[str] | None = None, force: bool = False,
+    learn: Sequence[str] = (), context: int = DEFAULT_CONTEXT, cache_dtype: str | None = None, targets: Sequence[str] | None = None, force: bool = False,
     readable: bool = False,
 ) -> dict[str, Bundle]:  # fmt: skip
     """Write folder/read, a language model with an adapter as states, and folder/step, whose `model.step({ tokens, labels, mask })` trains that
@@ -31,7 +31,7 @@ def export_tuning(
     rank: of the adapter. length: how many tokens of a text are in a step. batch: the texts of a step. lr: the learning rate. learn: the matrices
     that get an adapter, as the model's folder calls them; all, if there is none.
     """
-    llm = load(path, "numpy", context=context)
+    llm = load(path, "numpy", context=context, cache_dtype=cache_dtype)
     if length > llm.context:
         raise InputError(f"--length {length}: the model has room for {llm.context} tokens; give less, or --context")
     adapter = lora(llm, rank, targets=learn or None, rng=0)

@@ -6,3 +6,4 @@ from .parser import REFERENCES as REFERENCES
 from .parser import ROUNDED as ROUNDED
 from .parser import SPEECH as SPEECH
 from .parser import parser as parser
+from .shared import OF_CONVERSATIONS as OF_CONVERSATIONS

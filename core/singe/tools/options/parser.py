@@ -14,6 +14,7 @@ from ..completion import SHELLS
 from .serving import add_host, add_serve
 from .shared import (
     add_activations,
+    add_conversations,
     add_fail_on_host,
     add_labels,
     add_media,
@@ -234,12 +235,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     add_model(command)
     add_shapes(command)
     add_specialise(command)
-    command.add_argument(
-        "--context",
-        metavar="N",
-        type=positive,
-        help="of a language model: tokens for which there is room (default: 4096)",
-    )
+    add_conversations(command, "of a language model: ")
     command.add_argument(
         "-o", "--out", metavar="DIR", required=True,
         help="the folder to write; page.html for one page with all of it; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
@@ -403,7 +399,7 @@ def _bench(command: argparse.ArgumentParser) -> None:
 def _chat(command: argparse.ArgumentParser) -> None:
     add_model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
-    command.add_argument("--context", metavar="N", type=positive, help="tokens for which there is room (default: 4096)")
+    add_conversations(command, "")
     command.add_argument("--system", metavar="TEXT", help="the message with which each conversation begins")
     command.add_argument("--max-tokens", metavar="N", type=positive, help="the most tokens of an answer")
     command.add_argument("--temperature", metavar="X", type=float, help="0: always the likeliest token (default: 0.8)")

@@ -10,6 +10,7 @@ from .values import fixed, numbers, positive, shape, sides, state
 
 LAYOUTS: Final = ("nchw", "nhwc")
 ACTIVATIONS: Final = ("float32", "int16", "int8")
+OF_CONVERSATIONS: Final = ("context", "cache_dtype")
 
 
 def add_model(
@@ -33,6 +34,16 @@ def add_activations(command: argparse.ArgumentParser, condition: str) -> None:
         help=f"{condition}the type in which wasm computes products and convolutions with weights: int16, products with packed weights, "
         "at almost no cost in accuracy; int8, all, faster and less accurate (default: float32)",
     )
+
+
+def add_conversations(command: argparse.ArgumentParser, of: str) -> None:
+    command.add_argument(
+        "--context", metavar="N", type=positive, help=f"{of}tokens for which there is room (default: 4096)"
+    )
+    command.add_argument(
+        "--cache-dtype", choices=("float16", "float32"),
+        help=f"{of}the type in which keys and values are held (default: float16)",
+    )  # fmt: skip
 
 
 def add_fail_on_host(command: argparse.ArgumentParser) -> None:

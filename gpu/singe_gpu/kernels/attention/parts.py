@@ -21,7 +21,11 @@ WEIGHT: Final = """fn weight_of(x: f32) -> f32 {
 
 def ports(a: Attention, partial: bool = False, joined: bool = False) -> list[Port]:
     """The ports: the inputs, the result, and the scratch of keys that are split, which is written or read."""
-    found = [Port(a.dtype)] * 3 + ([] if a.mask_dtype is None else [Port(a.mask_dtype)]) + [Port(a.dtype, True)]
+    found = (
+        [Port(a.dtype), *[Port(a.held)] * 2]
+        + ([] if a.mask_dtype is None else [Port(a.mask_dtype)])
+        + [Port(a.dtype, True)]
+    )
     return [*found, *[Port(float32, True)] * partial, *[Port(float32)] * joined]
 
 
