@@ -3,8 +3,8 @@
  *
  * Contract: importing this module defines both. `<singe-model>` accepts a file, chosen or dropped, for a model of pictures, and shows
  * the five most probable classes; for other models it shows that it is ready. `model` is a promise of the model, `run(inputs)` runs it.
- * `<singe-task>` accepts a picture, or with `kind` a video or a camera, and shows it with the answer; `task` is a promise of the task,
- * `ask(source)` asks it. Attributes of both: `src`, a bundle's folder; `device`. Events of both and their details: `progress` (as of
+ * `<singe-task>` accepts what its task takes: a picture, or with `kind` a video or a camera, a sound, or a text, and shows it with the
+ * answer; `task` is a promise of the task, `ask(source)` asks it. Attributes of both: `src`, a bundle's folder; `device`. Events of both and their details: `progress` (as of
  * `onProgress`), `load` (the model, the task), `result` (the outputs, the answer), `error` (a SingeError). A new `src` or `device` loads
  * again; removing the element frees the model. They set no style attributes, so a strict policy allows them.
  */
@@ -129,13 +129,35 @@ export class SingeModelElement extends SourceElement {
   }
 }
 
-/** What a task's element takes: the text of its field or button, and the files of the field. */
+/** What a task's element takes: the text of its field or button, the files of the field, and the media of the tasks that take it. */
 const KINDS = {
-  picture: ["A picture: choose one, or drop it here", "image/*"],
-  video: ["A video: choose one, or drop it here", "video/*"],
-  camera: ["Start the camera", ""],
+  picture: { text: "A picture: choose one, or drop it here", accept: "image/*", media: ["picture"] },
+  video: { text: "A video: choose one, or drop it here", accept: "video/*", media: ["picture"] },
+  camera: { text: "Start the camera", accept: "", media: ["picture"] },
+  sound: { text: "A sound: choose one, or drop it here", accept: "audio/*", media: ["sound"] },
+  text: { text: "A text", accept: "", media: ["text", "speech"] },
 };
 const LISTED = 10;
+/** Attributes that are settings of a call: what makes a value of the text. */
+const lines = (/** @type {string} */ text) =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+const SETTINGS = { top: Number, threshold: Number, speed: Number, prompt: String, hypothesis: String, labels: lines, documents: lines };
+
+/**
+ * An item of an answer, with its time or its class where it has them.
+ * @param {import("./types/public.d.ts").TaskFinding | import("./types/public.d.ts").TaskLine | import("./types/public.d.ts").TextEntity | import("./types/public.d.ts").VoiceSegment} one
+ * @param {string} [shown]
+ */
+function told(one, shown) {
+  const parts = ["label" in one ? one.label : "", "text" in one ? one.text : "", "end" in one && !("text" in one) ? `${one.start.toFixed(2)} to ${one.end.toFixed(2)} s` : ""];
+  return found(parts.filter(Boolean).join(": "), one.score, shown);
+}
+
+/** @param {Task} task */
+const mediumOf = ({ info }) => /** @type {{ medium?: string } | undefined} */ (info.preparation)?.medium ?? "picture";
 
 /** @extends {SourceElement<Task>} */
 export class SingeTaskElement extends SourceElement {
@@ -144,15 +166,22 @@ export class SingeTaskElement extends SourceElement {
   #file = make("input", { type: "file" });
   #text = make("span");
   #drop = make("label", { hidden: true }, this.#text, this.#file);
-  #camera = make("button", { type: "button", hidden: true, textContent: KINDS.camera[0] });
+  #camera = make("button", { type: "button", hidden: true, textContent: KINDS.camera.text });
+  #field = make("textarea", { rows: 3 });
+  #form = make("form", { hidden: true }, make("label", {}, KINDS.text.text, this.#field), make("button", { textContent: "Answer" }));
+  #sound = make("audio", { hidden: true, controls: true, ariaLabel: "the answer" });
   #canvas = make("canvas", { hidden: true, role: "img", ariaLabel: "the picture, with the answer on it" });
   /** @type {(() => void) | undefined} What ends a video. */
   #end;
 
   constructor() {
     super();
-    /** @type {ShadowRoot} */ (this.shadowRoot).prepend(this.#drop, this.#camera, this.#canvas);
+    /** @type {ShadowRoot} */ (this.shadowRoot).prepend(this.#drop, this.#camera, this.#form, this.#canvas, this.#sound);
     this.takes(this.#file, this.#drop, (file, isLate) => this.#take(file, isLate));
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.attempt(async (isLate) => void (await this.#answered(this.#field.value, isLate)));
+    });
     this.#camera.addEventListener("click", () => (this.#end ? this.#end() : this.#start()));
   }
 
@@ -178,9 +207,9 @@ export class SingeTaskElement extends SourceElement {
   get #settings() {
     /** @type {TaskSettings} */
     const settings = {};
-    for (const name of /** @type {const} */ (["top", "threshold"])) {
+    for (const [name, make] of Object.entries(SETTINGS)) {
       const given = this.getAttribute(name);
-      if (given !== null) settings[name] = Number(given);
+      if (given !== null) Object.assign(settings, { [name]: make(given) });
     }
     return settings;
   }
@@ -191,11 +220,10 @@ export class SingeTaskElement extends SourceElement {
    * @param {LoadOptions} options
    */
   async open(src, options) {
-    const kind = this.getAttribute("kind") ?? "picture";
-    if (!Object.hasOwn(KINDS, kind)) {
+    const kind = this.getAttribute("kind");
+    if (kind !== null && !Object.hasOwn(KINDS, kind)) {
       throw new SingeError("input", `<singe-task>: kind: got ${JSON.stringify(kind)}, expected ${Object.keys(KINDS).join(", ")}`);
     }
-    [this.#text.textContent, this.#file.accept] = KINDS[/** @type {keyof typeof KINDS} */ (kind)];
     const { task } = await import("./singe-tasks.js");
     return task(src, options);
   }
@@ -205,9 +233,15 @@ export class SingeTaskElement extends SourceElement {
    * @param {Task} task
    */
   async ready(task) {
-    const isCamera = this.getAttribute("kind") === "camera";
-    this.#drop.hidden = isCamera;
-    this.#camera.hidden = !isCamera;
+    const medium = mediumOf(task);
+    const fitting = Object.entries(KINDS).filter(([, { media }]) => media.includes(medium));
+    const kind = this.getAttribute("kind") ?? fitting[0]?.[0];
+    const own = fitting.find(([name]) => name === kind)?.[1];
+    if (!own) throw new SingeError("input", `<singe-task>: kind: got ${JSON.stringify(kind)}, and the task takes ${fitting.map(([name]) => name).join(", ")}`);
+    if (own.accept) [this.#text.textContent, this.#file.accept] = [own.text, own.accept];
+    this.#camera.hidden = kind !== "camera";
+    this.#form.hidden = kind !== "text";
+    this.#drop.hidden = !(this.#camera.hidden && this.#form.hidden);
     return `${task.model.name}: ready on ${task.model.device}.`;
   }
 
@@ -222,7 +256,8 @@ export class SingeTaskElement extends SourceElement {
   /** @internal */
   clear() {
     this.#end?.();
-    this.#drop.hidden = this.#camera.hidden = this.#canvas.hidden = true;
+    this.#drop.hidden = this.#camera.hidden = this.#form.hidden = this.#canvas.hidden = true;
+    this.#play();
   }
 
   /**
@@ -245,6 +280,7 @@ export class SingeTaskElement extends SourceElement {
    */
   async #answered(source, isLate) {
     const task = await this.task;
+    if (mediumOf(task) !== "picture") return this.#told(task, source, isLate);
     const { fetched } = await import("./tasks/singe-task-runner.js");
     const picture = await fetched(/** @type {PictureSource | string} */ (source));
     const start = performance.now();
@@ -258,13 +294,51 @@ export class SingeTaskElement extends SourceElement {
     return answer;
   }
 
+  /**
+   * Ask a task of texts or sounds.
+   * @param {Task} task
+   * @param {TaskSource} source
+   * @param {() => boolean} isLate
+   */
+  async #told(task, source, isLate) {
+    const start = performance.now();
+    const answer = await task(source, this.#settings);
+    const time = performance.now() - start;
+    if (isLate()) return answer;
+    if ("audio" in answer) {
+      const { toWav } = await import("./singe-sound.js");
+      this.#play(new Blob([toWav(answer.audio, answer.sample_rate)], { type: "audio/wav" }));
+    }
+    const isCosine = task.info.kind === "search";
+    const items =
+      "vector" in answer
+        ? [make("li", { textContent: `A vector of ${answer.vector.length} numbers` })]
+        : Array.isArray(answer)
+          ? answer.map((one) => told(one, isCosine ? one.score.toFixed(3) : undefined))
+          : [];
+    this.#list(task, items, answer);
+    this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);
+    return answer;
+  }
+
+  /**
+   * Let a sound be heard, or none any more.
+   * @param {Blob} [sound]
+   */
+  #play(sound) {
+    if (this.#sound.src) URL.revokeObjectURL(this.#sound.src);
+    this.#sound.hidden = !sound;
+    if (sound) this.#sound.src = URL.createObjectURL(sound);
+    else this.#sound.removeAttribute("src");
+  }
+
   async #start() {
     const turn = ++this.turn;
     try {
       const srcObject = await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 480 } });
       const end = () => {
         for (const track of srcObject.getTracks()) track.stop();
-        this.#camera.textContent = KINDS.camera[0];
+        this.#camera.textContent = KINDS.camera.text;
       };
       if (turn !== this.turn) return end();
       this.#camera.textContent = "Stop the camera";
@@ -321,7 +395,15 @@ export class SingeTaskElement extends SourceElement {
     const context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
     context.drawImage(picture, 0, 0);
     task.draw(context, answer);
-    const items = Array.isArray(answer) ? answer.map((one) => found("text" in one ? one.text : "label" in one ? one.label : "", one.score)) : [];
+    this.#list(task, Array.isArray(answer) ? answer.map((one) => told(one)) : [], answer);
+  }
+
+  /**
+   * @param {Task} task
+   * @param {HTMLElement[]} items
+   * @param {TaskAnswer} answer
+   */
+  #list(task, items, answer) {
     this.list.replaceChildren(...(task.info.kind === "ocr" ? items : items.slice(0, LISTED)));
     this.tell("result", answer);
   }

@@ -14,6 +14,8 @@ const STYLE = `
 :host([hidden]) { display: none; }
 label { display: block; padding: 1rem; border: 2px dashed color-mix(in srgb, currentColor 40%, transparent); border-radius: 0.5rem; }
 label.over { border-style: solid; }
+textarea { display: block; box-sizing: border-box; width: 100%; margin: 0.5rem 0; font: inherit; }
+audio { display: block; width: 100%; margin-top: 0.75rem; }
 input { display: block; margin-top: 0.5rem; max-width: 100%; font: inherit; }
 button { padding: 0.5rem 1rem; min-height: 2.75rem; font: inherit; }
 canvas { display: block; max-width: 100%; margin-top: 0.75rem; }
@@ -41,9 +43,10 @@ export const make = (tag, properties = {}, ...children) => {
  * A list's item: what was found, how likely it is, and a bar of that.
  * @param {string} label
  * @param {number} score
+ * @param {string} [shown] the score in words, where it is no part of a whole
  */
-export const found = (label, score) =>
-  make("li", {}, make("span", { textContent: label }), make("span", { textContent: `${(100 * score).toFixed(1)} %` }), make("meter", { value: score, ariaLabel: label }));
+export const found = (label, score, shown = `${(100 * score).toFixed(1)} %`) =>
+  make("li", {}, make("span", { textContent: label }), make("span", { textContent: shown }), make("meter", { value: score, ariaLabel: label }));
 
 /**
  * What both elements do: load what `src` names, say how it goes, take files, free what is not needed any more.
@@ -172,26 +175,32 @@ export class SourceElement extends HTMLElement {
   }
 
   /**
-   * A field for files, chosen or dropped; only the answer to the latest is shown: an earlier one may take longer.
+   * Do what was asked for, and say what fails; only the answer to the latest is shown: an earlier one may take longer.
+   * @internal
+   * @param {(isLate: () => boolean) => Promise<void>} work
+   */
+  async attempt(work) {
+    const turn = ++this.turn;
+    const isLate = () => turn !== this.turn;
+    try {
+      this.say("Running …");
+      await work(isLate);
+    } catch (error) {
+      if (isLate()) return;
+      this.list.replaceChildren();
+      this.fail(/** @type {Error} */ (error));
+    }
+  }
+
+  /**
+   * A field for files, chosen or dropped.
    * @internal
    * @param {HTMLInputElement} file
    * @param {HTMLElement} label
    * @param {(file: File, isLate: () => boolean) => Promise<void>} take
    */
   takes(file, label, take) {
-    const taken = async (/** @type {File | undefined} */ given) => {
-      if (!given) return;
-      const turn = ++this.turn;
-      const isLate = () => turn !== this.turn;
-      try {
-        this.say("Running …");
-        await take(given, isLate);
-      } catch (error) {
-        if (isLate()) return;
-        this.list.replaceChildren();
-        this.fail(/** @type {Error} */ (error));
-      }
-    };
+    const taken = (/** @type {File | undefined} */ given) => given && this.attempt((isLate) => take(given, isLate));
     file.addEventListener("change", () => taken(file.files?.[0]));
     label.addEventListener("dragover", (event) => (event.preventDefault(), label.classList.add("over")));
     label.addEventListener("dragleave", () => label.classList.remove("over"));
