@@ -224,7 +224,7 @@ class Peaks(nn.Module):
         return {"y": self.product(x), "z": -v}
 
 
-def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
+def model_files(demo: Demo, stamp: str, say: Say) -> dict[str, Path]:
     """A model's bundle, and its record for Python."""
     begun = time.perf_counter()
 
@@ -239,13 +239,13 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
             model = sg.load(record, "numpy", shapes, model.name)
         sg.export(model, folder / "bundle", dtype=demo.dtype, **demo.options(model))
 
-    kept = keep(f"{demo.folder.split('/', maxsplit=1)[0]}-{made}", make)
+    kept = keep(f"{demo.folder.split('/', maxsplit=1)[0]}-{stamp}", make)
     say(f"{demo.folder}: {time.perf_counter() - begun:.1f} s")
     files = {f"{demo.folder}/{p.name}": p for p in files_under(kept / "bundle")}
     return files if demo.record is None else files | {f"python/{demo.record}": kept / demo.record}
 
 
-def training_files(made: str, say: Say) -> dict[str, Path]:
+def training_files(stamp: str, say: Say) -> dict[str, Path]:
     """The training page's images, and for each network that is trained in a page the bundles of a step and of the network
     itself: those of the training page, and the digit page's, which is taught a hand."""
     begun = time.perf_counter()
@@ -259,7 +259,7 @@ def training_files(made: str, say: Say) -> dict[str, Path]:
             sg.export(step.as_model(*training.batch()), folder / place / "step")
             sg.export(training.reader(step.model, place.rsplit("/", 1)[-1]), folder / place / "read")
 
-    kept = keep(f"training-{made}", make)
+    kept = keep(f"training-{stamp}", make)
     files = {p.relative_to(kept).as_posix(): p for p in files_under(kept)}
     data = weights().model_module("train", "data")
     files["train/digits.bin"] = images_file(data, say)
@@ -290,7 +290,7 @@ def language_model(say: Say = print) -> Path | None:
         return None
 
 
-def with_language(files: Mapping[str, Path], language: Path | None, made: str, say: Say) -> dict[str, Path]:
+def with_language(files: Mapping[str, Path], language: Path | None, stamp: str, say: Say) -> dict[str, Path]:
     """The site's files with a language model and its page; without one, these pages say how to get it."""
     others = {name: path for name, path in files.items() if name != MISSING}
     if language is None:
@@ -310,7 +310,7 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
 
     with language.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    name = f"{re.sub(r'[^A-Za-z0-9._-]', '_', language.stem)}-{made}{digest}"
+    name = f"{re.sub(r'[^A-Za-z0-9._-]', '_', language.stem)}-{stamp}{digest}"
     kept = keep(f"chat-{name}", make)
     say(f"chat: {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()
@@ -322,7 +322,7 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model | learning
 
 
-def python_files(made: str, say: Say) -> dict[str, Path]:
+def python_files(stamp: str, say: Say) -> dict[str, Path]:
     """Pyodide's folder; nothing if its files cannot be fetched."""
     setup = module(ROOT / "wasm" / "pyodide", "setup")
     begun = time.perf_counter()
@@ -332,7 +332,7 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
         setup.assemble(folder, say=lambda text: say(f"python: {text}"))
 
     try:
-        kept = keep(f"python-{made}", make)
+        kept = keep(f"python-{stamp}", make)
     except (setup.SetupError, OSError, *setup.FAILURES) as e:
         say(f"python: left out, the pages will say so. {e}")
         return {}

@@ -93,22 +93,22 @@ _RUNNER: Final = ("singe", _INDEX)
 """How the names of files begin that one bundle of a page has for the others too."""
 
 
-def with_tasks(files: Mapping[str, Path], made: str, say: Say, wanted: Collection[str]) -> dict[str, Path]:
+def with_tasks(files: Mapping[str, Path], stamp: str, say: Say, wanted: Collection[str]) -> dict[str, Path]:
     """The site's files with all of these pages. Those that are not wanted, or whose models cannot be fetched, say so.
-    made: the stamp of the sources."""
+    stamp: of the sources."""
     found = {name: path for name, path in files.items() if name != MODEL_MISSING}
     for name, page in TASK_PAGES.items():
         try:
             if name not in wanted:
                 raise BuildError("it is not among --tasks")
-            found |= task_files(name, page, made, say)
+            found |= task_files(name, page, stamp, say)
         except (BuildError, sg.SingeError, OSError) as e:
             say(f"{name}: without its model, the page will say so. {e}")
             found[f"{name}/index.html"] = files[MODEL_MISSING]
     return found
 
 
-def task_files(name: str, page: TaskPage, made: str, say: Say) -> dict[str, Path]:
+def task_files(name: str, page: TaskPage, stamp: str, say: Say) -> dict[str, Path]:
     """One page, its bundles, and those of its samples that are made."""
     begun = time.perf_counter()
 
@@ -124,7 +124,7 @@ def task_files(name: str, page: TaskPage, made: str, say: Say) -> dict[str, Path
             path.unlink() if path.name == _INDEX else path.replace(folder / main / path.name)
         (folder / _PAGE).write_bytes(_page(page, folder))
 
-    kept = keep(f"{name}-{made}", make)
+    kept = keep(f"{name}-{stamp}", make)
     bundled = (p for place in page.bundles for p in files_under(kept / place))
     found = {f"{name}/{p.relative_to(kept).as_posix()}": p for p in bundled}
     found |= _sounds([sample for sample in page.samples if sample.endswith(".wav")], say)

@@ -26,7 +26,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     """The Graph of a task, its facts, and the files that travel with it."""
     kind = kind_named(kind_name)
     medium = kind.medium
-    wishes = medium.told(kind, wishes)
+    wishes = medium.with_files(kind, wishes)
     if not wishes.labels and len(names := SETS.get(kind.labels, ())) == 1:
         wishes = replace(wishes, labels=names)
     fitted = medium.fit(model, kind, wishes)

@@ -87,7 +87,7 @@ Begin = Callable[[Run, Mapping[str, Any]], Following]
 class Medium:
     """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, for such facts.
     fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
-    something of it, and told: what they say, where the caller does not. network: makes a
+    something of it, and with_files: wishes with what these say, where the caller does not. network: makes a
     Model of weights that stand without one, by its architecture. stream: where what comes is parts of one source, answers as they
     come."""
 
@@ -98,7 +98,7 @@ class Medium:
     fit: Callable[[Model, TaskKind, Wishes], Fitted]
     open: Callable[[TaskKind, TaskSpec, Files], Begin]
     reads: Sequence[str] = ()
-    told: Callable[[TaskKind, Wishes], Wishes] = lambda kind, wishes: wishes
+    with_files: Callable[[TaskKind, Wishes], Wishes] = lambda kind, wishes: wishes
     network: Callable[[TaskKind, Place, str | Device], Model] | None = None
     stream: (
         Callable[[TaskKind, TaskSpec, Run, Mapping[str, Any]], Callable[[Iterable[Any]], Iterator[Answer]]] | None

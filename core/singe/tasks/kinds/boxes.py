@@ -29,11 +29,11 @@ def corners(center: Tensor, sides: Tensor) -> Tensor:
     return concatenate([center - sides / 2, center + sides / 2], axis=-1)
 
 
-def chosen(found: Mapping[str, Tensor], frame: Frame, overlap: float) -> dict[str, Tensor]:
+def chosen(outputs: Mapping[str, Tensor], frame: Frame, overlap: float) -> dict[str, Tensor]:
     """The boxes over LEAST_SCORE, the best first, without those that overlap a better one of their class by more than `overlap`
     (common area over area together; 1 keeps all)."""
-    boxes, scores = found["boxes"], found["scores"]
-    classes = found.get("classes")
+    boxes, scores = outputs["boxes"], outputs["scores"]
+    classes = outputs.get("classes")
     if classes is None:
         classes = scores.argmax(1).to(dtype="int32")
         scores = scores.amax(1)
@@ -49,25 +49,25 @@ def chosen(found: Mapping[str, Tensor], frame: Frame, overlap: float) -> dict[st
         "scores": scores.take(kept, axis=0),
         "classes": classes.take(kept, axis=0),
     }
-    if "landmarks" in found:
-        result["landmarks"] = frame.points(found["landmarks"].take(kept, axis=0))
+    if "landmarks" in outputs:
+        result["landmarks"] = frame.points(outputs["landmarks"].take(kept, axis=0))
     return result
 
 
-def findings(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
+def findings(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
     """The boxes of a score of at least `threshold`, at most `top`."""
     threshold, top = settings["threshold"], settings["top"]
     if not LEAST_SCORE <= threshold <= 1:
         raise InputError(
             f"{spec.kind}: threshold is {threshold}, expected a score from {LEAST_SCORE}, below which boxes are left out, to 1"
         )
-    landmarks = found.get("landmarks")
+    landmarks = outputs.get("landmarks")
     items = [
         Finding(
             spec.label(int(index)), float(score), int(index), Box(*map(float, box)),
             landmarks=None if landmarks is None else landmarks[k],
         )
-        for k, (box, score, index) in enumerate(zip(found["boxes"], found["scores"], found["classes"], strict=True))
+        for k, (box, score, index) in enumerate(zip(outputs["boxes"], outputs["scores"], outputs["classes"], strict=True))
         if score >= threshold
     ]  # fmt: skip
     return Findings(spec.kind, picture, items[:top])

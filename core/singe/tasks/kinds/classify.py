@@ -32,8 +32,8 @@ def _scores(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[
     return {"scores": where(are, row, row.softmax(0))}
 
 
-def _classes(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
-    scores = found["scores"]
+def _classes(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
+    scores = outputs["scores"]
     if not isinstance(settings["top"], int) or settings["top"] < 1:
         raise InputError(f"classify: top is {settings['top']!r}, expected how many classes to give, 1 or more")
     order = np.argsort(-scores, kind="stable")[: settings["top"]]
@@ -55,8 +55,8 @@ def _vector(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[
     return {"vector": x / (x * x).sum().sqrt().maximum(1e-12)}
 
 
-def _embedding(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> TaskVector:
-    return TaskVector(spec.kind, picture, found["vector"])
+def _embedding(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> TaskVector:
+    return TaskVector(spec.kind, picture, outputs["vector"])
 
 
 SCORES = Head("scores", "one row of scores, (1, classes)", _is_row, _scores)

@@ -78,8 +78,8 @@ def _max(x: Tensor, mask: Tensor) -> Tensor:
     return where(mask > 0.5, x, -1e9).amax(1)
 
 
-def vector(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> TaskVector:
-    whole = reading.mean(found["vector"])
+def vector(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> TaskVector:
+    whole = reading.mean(outputs["vector"])
     dimensions = settings["dimensions"]
     if type(dimensions) is not int or not 0 <= dimensions <= whole.size:
         raise InputError(

@@ -72,8 +72,8 @@ def _parts(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[s
     return {"classes": classes.to(dtype="int32"), "scores": scores}
 
 
-def _segments(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
-    classes, scores = found["classes"], found["scores"]
+def _segments(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
+    classes, scores = outputs["classes"], outputs["scores"]
     counts = np.bincount(classes.reshape(-1), minlength=len(scores))
     order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
     parts = [
@@ -103,12 +103,12 @@ def _far(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str
     return {"depth": frame.map(_laid_out(only(outputs), options))[..., 0]}
 
 
-def _cutout(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
-    return PictureMap(spec.kind, picture, "mask", found["mask"])
+def _cutout(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
+    return PictureMap(spec.kind, picture, "mask", outputs["mask"])
 
 
-def _depth(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
-    return PictureMap(spec.kind, picture, "depth", found["depth"])
+def _depth(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
+    return PictureMap(spec.kind, picture, "depth", outputs["depth"])
 
 
 _WHOLE = {"fit": "stretch"}

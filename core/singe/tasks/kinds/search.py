@@ -33,7 +33,7 @@ def _query(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence
     return prompted(source, spec, {"prompt": name})
 
 
-def _hits(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
+def _hits(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
     index: TextIndex | None = reading.held
     if index is None:
         raise InputError('search: there is nothing to look through: index = sg.task("search").index(texts)')
@@ -43,7 +43,7 @@ def _hits(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str
             raise InputError(f"search: {name} is {value!r:.40}, expected a number from {least} on")
     if among is not None and not all(0 <= k < len(index.texts) for k in among):
         raise InputError(f"search: among: expected numbers of texts, below {len(index.texts)}")
-    query = unit(reading.mean(found["vector"]), index.table.shape[1])
+    query = unit(reading.mean(outputs["vector"]), index.table.shape[1])
     hits = index.nearest(query, top, reach, among)
     return Findings(spec.kind, None, [Hit(index.texts[k], score, k) for k, score in hits], windows=reading.windows)
 

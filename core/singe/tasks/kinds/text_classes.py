@@ -44,8 +44,8 @@ def _said(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence[
     return [Asking(text_of(source))]
 
 
-def _of_text(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
-    scores = reading.mean(found["scores"])
+def _of_text(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
+    scores = reading.mean(outputs["scores"])
     return _ranked(spec.kind, scores, [spec.label(k) for k in range(scores.size)], settings, reading.windows)
 
 
@@ -91,10 +91,10 @@ def _statements(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Seq
     return [Asking(text_of(source), form.replace("{}", label)) for label in _texts(spec.kind, "labels", settings)]
 
 
-def _follow(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
+def _follow(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
     """Of labels of which one is right, the chances of what follows; with `several`, whether each follows or its contrary."""
     count = len(reading.questions)
-    yes, no = (np.array([reading.mean(found[name], k) for k in range(count)]) for name in ("entails", "contradicts"))
+    yes, no = (np.array([reading.mean(outputs[name], k) for k in range(count)]) for name in ("entails", "contradicts"))
     scores = (
         1 / (1 + np.exp(no - yes)) if settings["several"] else np.exp(yes - yes.max()) / np.exp(yes - yes.max()).sum()
     )
@@ -120,10 +120,10 @@ def _pairs(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence
     return [Asking(text_of(source), document) for document in _texts(spec.kind, "documents", settings)]
 
 
-def _answers(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
+def _answers(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
     """A long document is as good as its best part."""
     scores = np.zeros(len(reading.questions))
-    for row, score in zip(reading.rows, found["scores"], strict=True):
+    for row, score in zip(reading.rows, outputs["scores"], strict=True):
         scores[row.question] = max(scores[row.question], float(score))
     return _ranked(spec.kind, scores, settings["documents"], settings, reading.windows)
 

@@ -41,13 +41,13 @@ def _located(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequen
     return [Asking(text_of(source), located=True)]
 
 
-def _entities(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Entities:
+def _entities(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Entities:
     """A word has the class of its first token, and neighbours of one class are one entity, unless a "B-" begins another."""
     threshold = settings["threshold"]
     if not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise InputError(f"{spec.kind}: threshold is {threshold!r:.40}, expected a score from 0 to 1")
     text, spans = reading.questions[0].text, reading.spans[0]
-    classes, scores = _by_token(found, reading, len(spans))
+    classes, scores = _by_token(outputs, reading, len(spans))
     items: list[Entity] = []
     label, begin, end, own = "", 0, 0, list[float]()
 
@@ -81,7 +81,7 @@ def _runs_on(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN" and not any(a <= code < b for a, b in UNSPACED)
 
 
-def _by_token(found: Arrays, reading: Reading, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_token(outputs: Arrays, reading: Reading, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The class and the score of each token of the text. Where windows overlap, the second half of the overlap is the later one's."""
     classes, scores = np.zeros(count, np.int32), np.zeros(count, np.float32)
     for k, row in enumerate(reading.rows):
@@ -89,7 +89,7 @@ def _by_token(found: Arrays, reading: Reading, count: int) -> tuple[np.ndarray, 
         skipped = shared // 2
         inside = slice(row.first + skipped, row.first + row.count)
         part = slice(row.start + skipped, row.start + row.count)
-        classes[part], scores[part] = found["token_classes"][k, inside], found["token_scores"][k, inside]
+        classes[part], scores[part] = outputs["token_classes"][k, inside], outputs["token_scores"][k, inside]
     return classes, scores
 
 
@@ -111,7 +111,7 @@ def _hidden(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequenc
     return [Asking(text_of(source), marks=True)]
 
 
-def _filled(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
+def _filled(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
     top = settings["top"]
     if type(top) is not int or not 1 <= top <= FILLINGS:
         raise InputError(f"{spec.kind}: top is {top!r:.40}, expected how many words to give, from 1 to {FILLINGS}")
@@ -129,8 +129,8 @@ def _filled(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[s
         if i in masks
     ]
     _, k, at = max(places)  # where most of the text stands around it
-    words = [reading.tokenizer.decode([int(i)]).strip() for i in found["token_ids"][k, at, :top]]
-    scores, ids = found["token_scores"][k, at], found["token_ids"][k, at]
+    words = [reading.tokenizer.decode([int(i)]).strip() for i in outputs["token_ids"][k, at, :top]]
+    scores, ids = outputs["token_scores"][k, at], outputs["token_ids"][k, at]
     return Findings(
         spec.kind, None, [Finding(word, float(scores[n]), int(ids[n])) for n, word in enumerate(words)], windows=reading.windows
     )  # fmt: skip

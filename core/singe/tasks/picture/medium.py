@@ -35,8 +35,8 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     others = {k: _extra(x, spec.size) for k, x in enumerate(graph.inputs) if k != place}
     own = graph.inputs[place].dtype
 
-    def feed(given: Mapping[str, Tensor], spec: PictureInput) -> tuple[Sequence[Tensor], Frame]:
-        ready, frame = prepared(given[INPUT], spec, own)
+    def feed(inputs: Mapping[str, Tensor], spec: PictureInput) -> tuple[Sequence[Tensor], Frame]:
+        ready, frame = prepared(inputs[INPUT], spec, own)
         return [ready if k == place else others[k] for k in range(len(graph.inputs))], frame
 
     return Fitted(graph, spec, feed, spec.size)

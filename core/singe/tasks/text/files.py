@@ -37,7 +37,7 @@ _PADDED_POSITIONS: Final = ("roberta", "xlm-roberta", "camembert", "mpnet")
 """Families whose first positions are kept for padding."""
 
 
-def told(kind: TaskKind, wishes: Wishes) -> Wishes:
+def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     """Wishes, with what the files say where the caller says nothing."""
     config, tokens, pooling, lengths, prompts = (
         _read(wishes.files, name) for name in (CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS)

@@ -22,7 +22,7 @@ from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..medium import Files, Fitted, Following, Medium, Run, Wishes
-from .files import CONFIG, READS, TOKENIZER, check_modules, tokenizer_file, told
+from .files import CONFIG, READS, TOKENIZER, check_modules, tokenizer_file, wishes_with_files
 from .spec import MAX_LENGTH, TextInput
 
 if TYPE_CHECKING:
@@ -126,17 +126,17 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     graph = model.graph()
     preparation = TextInput(length=min(kind.size, most))
 
-    def feed(given: Mapping[str, Tensor], spec: TextInput) -> tuple[Sequence[Tensor], TextFrame]:
-        return [place(given) for place in places], TextFrame(given["mask"].to(dtype="float32"))
+    def feed(inputs: Mapping[str, Tensor], spec: TextInput) -> tuple[Sequence[Tensor], TextFrame]:
+        return [place(inputs) for place in places], TextFrame(inputs["mask"].to(dtype="float32"))
 
     return Fitted(graph, preparation, feed, files={TOKENIZER: tokenizer_file(kind.name, wishes.files)})
 
 
 def _of(role: str, dtype: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
-    def place(given: Mapping[str, Tensor]) -> Tensor:
+    def place(inputs: Mapping[str, Tensor]) -> Tensor:
         if role != _POSITIONS:
-            return given[role].to(dtype=dtype)
-        ids = given["ids"]
+            return inputs[role].to(dtype=dtype)
+        ids = inputs["ids"]
         return (arange(ids.shape[1]).to(dtype=dtype).unsqueeze(0) + (ids * 0).to(dtype=dtype)).to(dtype=dtype)
 
     return place
@@ -292,5 +292,5 @@ def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 TEXT: Final = Medium(
     "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")),
-    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, told, network_of,
+    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, wishes_with_files, network_of,
 )  # fmt: skip
