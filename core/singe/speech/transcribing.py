@@ -46,8 +46,7 @@ RULES: Final[Mapping[str, Any]] = {
 @dataclass(frozen=True)
 class TranscribeOptions:
     """language: its code; None: it is found. translate: to English. prompt: words that may come, such as names. beams: how many texts are
-    followed side by side; 1: the likeliest token is taken. words: whether each word
-    has its times. seed: of what is drawn."""
+    followed side by side; 1: the likeliest token is taken. words: whether each word has its times. seed: of what is drawn."""
 
     language: str | None = None
     translate: bool = False

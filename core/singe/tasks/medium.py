@@ -87,9 +87,8 @@ Begin = Callable[[Run, Mapping[str, Any]], Following]
 class Medium:
     """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, for such facts.
     fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
-    something of it, and with_files: wishes with what these say, where the caller does not. network: makes a
-    Model of weights that stand without one, by its architecture. stream: where what comes is parts of one source, answers as they
-    come."""
+    something of it, and with_files: wishes with what these say, where the caller does not. network: makes a Model of weights that stand
+    without one, by its architecture. stream: where what comes is parts of one source, answers as they come."""
 
     name: str
     facts: type[TaskInput]

@@ -17,9 +17,9 @@ MAX_LABELS: Final = 1 << 17
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What a task is. kind: a row of KINDS. preparation: what was done to make the model's input, the TaskInput of
-    the kind's medium. head: the name of what decodes the
-    model's outputs. labels: the names of classes, by number. options: the facts of the head, such as the least score."""
+    """What a task is. kind: a row of KINDS. preparation: what was done to make the model's input, the TaskInput of the kind's medium. head:
+    the name of what decodes the model's outputs. labels: the names of classes, by number. options: the facts of the head, such as the least
+    score."""
 
     kind: str
     preparation: Any

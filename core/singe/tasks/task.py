@@ -176,18 +176,17 @@ def task(
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
     "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak", "translate") with a model.
 
-    model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
-    task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
-    fetched, if it has one (`singe zoo` lists them). labels: "coco", a file, or a list. size: height and
-    width, where the model leaves them open.
-    head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
-    head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
+    model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record
+    or the bundle of a task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this
+    kind is fetched, if it has one (`singe zoo` lists them). labels: "coco", a file, or a list. size: height and width, where the model
+    leaves them open. head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of
+    this head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "landmarks", "ocr", "transcribe", "speak" and "translate" take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
-    folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
-    needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights:
-    to which form matrices of floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with
-    VOICE.onnx.json beside it. "translate": a folder of Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
+    "landmarks", "ocr", "transcribe", "speak" and "translate" take a device and nothing else. "landmarks": of hands, "zoo:pose",
+    "zoo:face-mesh", or a folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and
+    characters.txt if they are needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights: to which form matrices of
+    floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with VOICE.onnx.json beside it. "translate": a folder of
+    Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
     """
     several = kind in CHAINS or kind in SPEECH
     if not several:
