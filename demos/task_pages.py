@@ -47,6 +47,7 @@ SAMPLES: Final = {
     "letter.jpg": "A letter with a table and two columns",
     "talk.wav": "A voice, with pauses",
     "tune.wav": "A tune",
+    "call.wav": "“Okay Nabu” among other words",
     "fan.wav": "A voice beside a fan",
     "rain.wav": "A voice in the rain",
 }
@@ -69,8 +70,9 @@ TASK_PAGES: Final[Mapping[str, TaskPage]] = {
         {
             "model": TaskBundle("voices", "zoo:silero-vad", "Voices"),
             "notes": TaskBundle("notes", "zoo:basic-pitch", "Notes"),
+            "word": TaskBundle("wake-word", "zoo:okay-nabu", "“Okay Nabu”"),
         },
-        ("talk.wav", "tune.wav"),
+        ("talk.wav", "tune.wav", "call.wav"),
         "sound",
     ),
     "clean": TaskPage({"model": TaskBundle("denoise", "zoo:nsnet2", "Speech")}, ("fan.wav", "rain.wav"), "sound"),

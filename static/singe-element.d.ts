@@ -13,6 +13,8 @@ export class SingeModelElement extends SourceElement<Model> {
   run(inputs: Record<string, Input>): Promise<Record<string, Output>>;
 }
 
+export type Item = Extract<TaskAnswer, readonly any[]>[number];
+
 /** @extends {SourceElement<Task>} */
 export class SingeTaskElement extends SourceElement<Task> {
   #private;

@@ -146,14 +146,19 @@ const lines = (/** @type {string} */ text) =>
     .filter(Boolean);
 const SETTINGS = { top: Number, threshold: Number, speed: Number, prompt: String, hypothesis: String, labels: lines, documents: lines };
 
+/** @typedef {Extract<TaskAnswer, readonly any[]>[number]} Item */
+
 /**
- * An item of an answer, with its time or its class where it has them.
- * @param {import("./types/public.d.ts").TaskFinding | import("./types/public.d.ts").TaskLine | import("./types/public.d.ts").TextEntity | import("./types/public.d.ts").VoiceSegment} one
+ * An item of an answer, with its time, its class or who speaks, where it has them.
+ * @param {Item} one
  * @param {string} [shown]
  */
 function told(one, shown) {
-  const parts = ["label" in one ? one.label : "", "text" in one ? one.text : "", "end" in one && !("text" in one) ? `${one.start.toFixed(2)} to ${one.end.toFixed(2)} s` : ""];
-  return found(parts.filter(Boolean).join(": "), one.score, shown);
+  const name = "label" in one ? one.label : "speaker" in one ? `Speaker ${one.speaker + 1}` : "";
+  const text = "text" in one ? one.text : "";
+  const time = "at" in one ? `${one.at.toFixed(2)} s` : "end" in one && !text ? `${one.start.toFixed(2)} to ${one.end.toFixed(2)} s` : "";
+  const what = [name, text, time].filter(Boolean).join(": ");
+  return "score" in one ? found(what, one.score, shown) : found(what, 1, "");
 }
 
 /** @param {Task} task */
@@ -314,7 +319,7 @@ export class SingeTaskElement extends SourceElement {
       "vector" in answer
         ? [make("li", { textContent: `A vector of ${answer.vector.length} numbers` })]
         : Array.isArray(answer)
-          ? answer.map((one) => told(one, isCosine ? one.score.toFixed(3) : undefined))
+          ? answer.map((one) => told(one, isCosine && "score" in one ? one.score.toFixed(3) : undefined))
           : [];
     this.#list(task, items, answer);
     this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);

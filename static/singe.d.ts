@@ -470,6 +470,10 @@ export interface TaskInfo {
     | "voices"
     | "denoise"
     | "notes"
+    | "wake-word"
+    | "sounds"
+    | "speaker"
+    | "speakers"
     | "speak"
     | "transcribe";
   labels: readonly string[];

@@ -33,6 +33,11 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/embedding/test_sound_pages.py::test_a_page_answers_what_python_answers": only(kind="voices"),
     "unit/files/test_resampling.py::test_blocks_of_any_size_make_the_same_numbers": every(3),
     "unit/files/test_resampling.py::test_the_error_of_each_tone": every(3),
+    "unit/tasks/test_hearing.py::test_features_of_the_micro_frontend_are_the_same_integers": some(2, one_device),
+    "unit/tasks/test_hearing.py::test_bands_are_those_of_kaldi_and_of_librosa": some(2, one_device),
+    "unit/tasks/test_hearing.py::test_a_word_is_heard_in_blocks_of_any_size_as_in_the_whole": some(1, one_device),
+    "unit/tasks/test_hearing.py::test_a_spectrogram_transformer_hears_what_transformers_hears": some(1, one_device),
+    "unit/tasks/test_hearing.py::test_a_voice_is_a_vector_of_length_1": some(1, one_device),
     "unit/tasks/test_sound_tasks.py::test_a_clean_sound_in_blocks_is_that_of_the_whole": some(2, one_device),
     "unit/tasks/test_sound_tasks.py::test_a_voice_in_blocks_of_any_size_has_the_scores_of_the_whole": some(
         2, one_device

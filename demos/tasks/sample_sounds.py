@@ -17,6 +17,7 @@ SAID: Final = (
     "Then I shall close it, and we begin.",
     "A voice may stop at any time, and go on a little later.",
 )
+CALLED: Final = ("I have nothing to say to you.", "Okay Nabu. What is the time?", "Okay, now you may go.")
 PAUSE: Final = 0.9
 """Seconds of silence around what is said."""
 TO_NOISE: Final = 1.6
@@ -32,12 +33,13 @@ BASS: Final = ((48, 6), (53, 3), (50, 5), (43, 4), (48, 3))
 
 
 def write(folder: Path) -> None:
-    """talk.wav, fan.wav, rain.wav and tune.wav."""
-    with_pauses = _talk()
+    """talk.wav, call.wav, fan.wav, rain.wav and tune.wav."""
+    with_pauses, call = _said(SAID), _said(CALLED)
     rng = np.random.default_rng(0)
     count = len(with_pauses)
     sounds = {
         "talk": with_pauses + 0.001 * rng.standard_normal(count),
+        "call": call,
         "fan": _beside(with_pauses, _fan(rng, count)),
         "rain": _beside(with_pauses, _rain(rng, count)),
         "tune": _played(TUNE) + 0.7 * _played(BASS),
@@ -50,10 +52,10 @@ def write(folder: Path) -> None:
             file.writeframes(np.round(samples * (28000 / np.abs(samples).max())).astype("<i2").tobytes())
 
 
-def _talk() -> Any:
+def _said(texts: tuple[str, ...]) -> Any:
     speak = sg.task("speak", "zoo:joe")
     pause = np.zeros(round(PAUSE * RATE))
-    parts = [part for text in SAID for part in (pause, speak(text).audio)]
+    parts = [part for text in texts for part in (pause, speak(text).audio)]
     speak.close()
     return np.concatenate((*parts, pause))
 

@@ -119,6 +119,129 @@ export class VoiceFollower {
   }
 }
 
+/** The mean of the last scores of a wake word: it is heard at the first that is over the threshold. */
+export class WordFollower {
+  #facts;
+  /** @type {number[]} */
+  #scores = [];
+  #rows = 0;
+  #heard = false;
+
+  /** @param {{ label: string, threshold: number, meanOf: number, step: number, after: number }} facts in seconds */
+  constructor(facts) {
+    this.#facts = facts;
+  }
+
+  /**
+   * The words that are heard now, and the means.
+   * @param {ArrayLike<number>} scores
+   */
+  push(scores) {
+    const { label, threshold, meanOf, step, after } = this.#facts;
+    const words = [];
+    const means = new Float32Array(scores.length);
+    for (let k = 0; k < scores.length; k++) {
+      this.#rows++;
+      this.#scores = [...this.#scores, scores[k]].slice(-meanOf);
+      const mean = this.#scores.length === meanOf ? this.#scores.reduce((sum, x) => sum + x, 0) / meanOf : 0;
+      means[k] = mean;
+      if (mean > threshold && !this.#heard) words.push({ label, score: mean, at: this.#rows * step + after });
+      this.#heard = mean > threshold;
+    }
+    return { words, means };
+  }
+}
+
+/** The part of a window that must be of the sound, but for the first. */
+const COVERAGE = 0.75;
+
+/** @typedef {{ rate: number, step: number, before: number, after: number }} WindowFacts */
+
+/** @type {(spec: WindowFacts) => number} */
+const windowOf = ({ step, before, after }) => step + after - before;
+
+/** @type {(count: number, spec: WindowFacts) => number} */
+export const windowsOf = (count, spec) => 1 + Math.max(0, Math.floor((count - COVERAGE * windowOf(spec)) / spec.step));
+
+/**
+ * The number of the speaker, the start and the end of each turn.
+ * @param {readonly Float32Array[]} vectors of windows, of length 1
+ * @param {readonly (readonly [start: number, end: number])[]} segments when somebody speaks
+ * @param {number} seconds
+ * @param {WindowFacts} spec
+ * @param {number} threshold
+ * @param {number} count of speakers, 0 if it is unknown
+ */
+export function turnsOf(vectors, segments, seconds, spec, threshold, count) {
+  const middle = windowOf(spec) / 2 / spec.rate;
+  const step = spec.step / spec.rate;
+  const edges = [0, ...vectors.slice(1).map((_, k) => middle + step * (k + 0.5)), Math.max(seconds, 0)];
+  /** @type {[number, number, number][]} */
+  const parts = [];
+  for (const [start, end] of segments.slice().sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
+    vectors.forEach((_, k) => {
+      const [from, to] = [Math.max(start, edges[k]), Math.min(end, edges[k + 1])];
+      if (to > from) parts.push([k, from, to]);
+    });
+  }
+  const spoken = [...new Set(parts.map(([k]) => k))].sort((a, b) => a - b);
+  const found = voicesOf(
+    spoken.map((k) => Array.from(vectors[k])),
+    threshold,
+    count,
+  );
+  const voices = new Map(spoken.map((k, at) => [k, found[at]]));
+  /** @type {[number, number, number][]} */
+  const turns = [];
+  for (const [k, start, end] of parts) {
+    const last = turns[turns.length - 1];
+    const voice = /** @type {number} */ (voices.get(k));
+    if (last && last[0] === voice && start - last[2] < 1e-9) last[2] = end;
+    else turns.push([voice, start, end]);
+  }
+  return turns;
+}
+
+/** @type {(a: readonly number[], b: readonly number[]) => number} */
+const product = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0);
+
+/** @type {(x: readonly number[]) => number[]} */
+function unit(x) {
+  const length = Math.max(Math.sqrt(product(x, x)), 1e-12);
+  return x.map((value) => value / length);
+}
+
+/** @type {(values: readonly number[]) => number} */
+const greatest = (values) => values.reduce((best, value, k) => (value > values[best] ? k : best), 0);
+
+/**
+ * The number of the voice of each vector of length 1, in the order in which they speak first.
+ * @param {readonly number[][]} vectors
+ * @param {number} threshold
+ * @param {number} count
+ */
+export function voicesOf(vectors, threshold, count) {
+  /** @type {number[][]} */
+  const sums = [];
+  const add = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.map((x, k) => x + b[k]);
+  for (const vector of vectors) {
+    const alike = sums.map((one) => product(vector, unit(one)));
+    const best = greatest(alike);
+    if (sums.length && alike[best] >= threshold) sums[best] = add(sums[best], vector);
+    else sums.push(vector);
+  }
+  while (sums.length > 1) {
+    const pairs = sums.flatMap((a, i) => sums.slice(i + 1).map((b, j) => [product(unit(a), unit(b)), i, i + 1 + j]));
+    const [alike, i, j] = pairs[greatest(pairs.map(([value]) => value))];
+    if (count ? sums.length <= count : alike < threshold) break;
+    sums[i] = add(sums[i], sums.splice(j, 1)[0]);
+  }
+  const means = sums.map(unit);
+  const nearest = vectors.map((vector) => greatest(means.map((mean) => product(vector, mean))));
+  const order = [...new Set(nearest)];
+  return nearest.map((k) => order.indexOf(k));
+}
+
 const [LOWEST, KEYS, BINS, QUIET, REACH] = [21, 88, 264, 11, 25];
 const [HOP, RATE, WINDOW] = [256, 22050, 172];
 const SHIFT = (HOP / RATE) * (WINDOW - 43844 / HOP) + 0.0018;

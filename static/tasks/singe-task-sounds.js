@@ -12,18 +12,21 @@
 import { SingeError } from "../program/singe-format.js";
 import { Resampler } from "../singe-sound.js";
 import { rateOfStream, samplesOf } from "./singe-task-sources.js";
-import { notesIn, VoiceFollower, voicesIn } from "./singe-task-sounds-rules.js";
+import { notesIn, turnsOf, VoiceFollower, voicesIn, windowsOf, WordFollower } from "./singe-task-sounds-rules.js";
 
 /** About so many samples go through the Program at once. */
 const MOST = 1 << 18;
 const [KEYS, BINS, FRAMES_A_SECOND] = [88, 264, Math.floor(22050 / 256)];
 
-/** @typedef {{ rate: number, step: number, before: number, after: number, rows: number, states: number }} SoundInput */
+/** @typedef {{ rate: number, step: number, before: number, after: number, rows: number, states: number, lengths?: boolean, level?: number }} SoundInput */
 /** @typedef {Record<string, any>} Chosen */
 /** @typedef {(inputs: Record<string, any>, signal?: AbortSignal) => Promise<Record<string, Output>>} Run */
 /** @typedef {Record<string, Float32Array>} Arrays */
 /** @typedef {(parts: Arrays, count: number, ends: boolean) => any} Live */
 /** @typedef {{ whole(found: Arrays, info: TaskInfo, count: number, chosen: Chosen): any, live?(info: TaskInfo, chosen: Chosen): Live }} SoundKind */
+
+/** @param {string} what */
+const refuse = (what) => new SingeError("input", `sound: ${what}`);
 
 /** @type {(info: TaskInfo) => SoundInput} */
 const inputOf = (info) => /** @type {SoundInput} */ (/** @type {unknown} */ (info.preparation));
@@ -66,16 +69,18 @@ export class SoundRun {
   async finish(signal) {
     const { before, after, step } = this.#spec;
     const left = Math.ceil(Math.max(0, this.#held.length - before) / step);
-    const missing = before + left * step + after - this.#held.length;
+    const real = this.#held.length;
+    const missing = before + left * step + after - real;
     if (missing > 0) this.#held = joined([this.#held, new Float32Array(missing)]);
-    return this.#rows(left, signal);
+    return this.#rows(left, signal, real);
   }
 
   /**
    * @param {number} count
    * @param {AbortSignal} [signal]
+   * @param {number} [real] how many of the samples that are held are of the sound
    */
-  async #rows(count, signal) {
+  async #rows(count, signal, real = Number.POSITIVE_INFINITY) {
     const { before, after, step, rows, states } = this.#spec;
     const width = before + step + after;
     const most = rows || Math.max(1, Math.floor(MOST / width));
@@ -85,11 +90,14 @@ export class SoundRun {
       const now = Math.min(left, most);
       const data = new Float32Array(now * width);
       for (let k = 0; k < now; k++) data.set(this.#held.subarray(k * step, k * step + width), k * width);
-      const inputs = { samples: { data, shape: [now, width] }, ...(states && { state: { data: this.#state, shape: [states] } }) };
+      const known = real;
+      const lengths = this.#spec.lengths && { lengths: { data: Float32Array.from({ length: now }, (_, k) => Math.max(0, Math.min(width, known - k * step))), shape: [now] } };
+      const inputs = { samples: { data, shape: [now, width] }, ...lengths, ...(states && { state: { data: this.#state, shape: [states] } }) };
       const { state, ...outputs } = await this.#run(inputs, signal);
       if (state) this.#state = Float32Array.from(/** @type {Float32Array} */ (state.data));
       found.push(Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, Float32Array.from(/** @type {Float32Array} */ (output.data))])));
       this.#held = this.#held.slice(now * step);
+      real -= now * step;
     }
     return merged(found);
   }
@@ -166,7 +174,82 @@ const KINDS = {
       return notesIn({ keys: part("keys", KEYS), onsets: part("onsets", KEYS), contours: part("contours", BINS) }, settings);
     },
   },
+  "wake-word": {
+    whole: ({ score = new Float32Array() }, info, _, chosen) => wordsOf(info, chosen).push(score).words,
+    live(info, chosen) {
+      const { rate, step } = inputOf(info);
+      const follower = wordsOf(info, chosen);
+      return ({ score = new Float32Array() }) => {
+        const { words, means } = follower.push(score);
+        return { words, scores: means, step: step / rate };
+      };
+    },
+  },
+  sounds: {
+    whole({ scores = new Float32Array() }, info, count, chosen) {
+      if (!Number.isInteger(chosen.top) || chosen.top < 0) throw refuse(`top is ${chosen.top}, expected how many to give; 0 gives all`);
+      const { step, after } = inputOf(info);
+      const rows = Math.ceil(count / step);
+      const real = Math.max(1, count - after); // what is shorter than the margin is no window of its own
+      const mean = Array.from({ length: scores.length / rows || 0 }, (_, k, classes = scores.length / rows) => {
+        let sum = 0;
+        for (let row = 0; row < rows; row++) sum += scores[row * classes + k] * (Math.max(0, Math.min(step, real - row * step)) / real);
+        return sum;
+      });
+      const order = mean.map((_, k) => k).sort((a, b) => mean[b] - mean[a] || a - b);
+      return order.slice(0, chosen.top || undefined).map((index) => ({ label: info.labels[index] ?? `class ${index}`, score: mean[index], index }));
+    },
+  },
+  speaker: {
+    whole(found, info, count) {
+      const vectors = windowVectors(found, info, count);
+      const mean = vectors[0].map((_, k) => vectors.reduce((sum, vector) => sum + vector[k], 0) / vectors.length);
+      const length = Math.max(Math.hypot(...mean), 1e-12);
+      return { vector: mean.map((x) => x / length), windows: vectors.length };
+    },
+  },
+  speakers: {
+    whole(found, info, count, { segments, threshold, count: speakers }) {
+      const spec = inputOf(info);
+      const seconds = count / spec.rate;
+      const given = (segments ?? [[0, seconds]]).map((/** @type {any} */ one) => (Array.isArray(one) ? one : [one.start, one.end]));
+      if (!given.flat().every(Number.isFinite)) throw refuse("segments are those of voices, or pairs of seconds");
+      return turnsOf(windowVectors(found, info, count), given, seconds, spec, threshold, speakers).map(([speaker, start, end]) => ({ speaker, start, end }));
+    },
+  },
 };
+
+/** @type {(info: TaskInfo, chosen: Chosen) => WordFollower} */
+function wordsOf(info, chosen) {
+  const { rate, step, after } = inputOf(info);
+  const threshold = chosen.threshold ?? info.options.threshold;
+  if (!(threshold >= 0 && threshold < 1)) throw refuse(`threshold is ${threshold}, expected a number from 0 to under 1`);
+  return new WordFollower({ label: info.labels[0] ?? "class 0", threshold, meanOf: Number(info.options.mean_of), step: step / rate, after: after / rate });
+}
+
+/**
+ * The vectors of the windows that the sound fills.
+ * @param {Arrays} found
+ * @param {TaskInfo} info
+ * @param {number} count
+ */
+function windowVectors({ vectors }, info, count) {
+  if (!count) throw refuse("it is empty; expected a voice");
+  const spec = inputOf(info);
+  const width = vectors.length / Math.ceil(count / spec.step);
+  return Array.from({ length: windowsOf(count, spec) }, (_, k) => vectors.slice(k * width, (k + 1) * width));
+}
+
+/**
+ * Samples whose mean power is so many decibels below 1 at least.
+ * @param {Float32Array} samples
+ * @param {number} level
+ */
+function raised(samples, level) {
+  const power = samples.reduce((sum, x) => sum + x * x, 0) / samples.length;
+  const short = power > 0 ? -level - 10 * Math.log10(power) : 0;
+  return short > 0 ? samples.map((x) => x * 10 ** (short / 20)) : samples;
+}
 
 /**
  * Answers for what a stream brings until it ends, or `stop` is called.
@@ -217,7 +300,9 @@ export const medium = {
     const begin = (/** @type {Run} */ run, /** @type {Chosen} */ chosen) => async (/** @type {any[]} */ sources, /** @type {AbortSignal | undefined} */ signal) => {
       const answers = [];
       for (const source of sources) {
-        const samples = await samplesOf(source, inputOf(info).rate, chosen.sampling_rate, signal);
+        const { rate, level } = inputOf(info);
+        const read = await samplesOf(source, rate, chosen.sampling_rate, signal);
+        const samples = level ? raised(read, level) : read;
         const through = new SoundRun(run, inputOf(info));
         const found = merged([await through.push(samples, signal), await through.finish(signal)]);
         answers.push(KINDS[info.kind].whole(found, info, samples.length, chosen));

@@ -471,6 +471,10 @@ export interface TaskInfo {
     | "voices"
     | "denoise"
     | "notes"
+    | "wake-word"
+    | "sounds"
+    | "speaker"
+    | "speakers"
     | "speak"
     | "transcribe";
   labels: readonly string[];
@@ -671,6 +675,9 @@ export interface TaskSettings {
   min_speech?: number;
   min_silence?: number;
   pad?: number;
+  /** Of speakers: when somebody speaks, as voices answers, and how many they are, 0 if it is unknown; `threshold` is the cosine of one voice. */
+  segments?: readonly { start: number; end: number }[] | null;
+  count?: number;
   /** Of notes: the least score of a beginning, and the shortest note in seconds. */
   onset?: number;
   min_length?: number;
@@ -713,6 +720,27 @@ export interface Transcript {
   text: string;
   chunks: SpokenPart[];
   language: string;
+}
+
+/** A word that was heard: the mean of the last scores, and when it was known, in seconds. */
+export interface WakeWord<Label extends string = string> {
+  label: Label;
+  score: number;
+  at: number;
+}
+
+/** What is known now of a wake word in a stream: the words that were heard, and the mean of the last scores for each `step` seconds. */
+export interface WordsNow {
+  words: WakeWord[];
+  scores: Float32Array;
+  step: number;
+}
+
+/** Somebody speaks, from start to end in seconds. speaker: the number of the voice, in the order in which they speak first. */
+export interface SpeakerTurn {
+  speaker: number;
+  start: number;
+  end: number;
 }
 
 /** pitch: a number of MIDI, 60 is the middle C; bends: thirds of a semitone from it, over the note's time. */
@@ -791,6 +819,10 @@ export interface TaskAnswers<Label extends string = string> {
   voices: VoiceSegment[];
   denoise: { audio: Float32Array; sample_rate: number };
   notes: MusicNote[];
+  "wake-word": WakeWord<Label>[];
+  sounds: TaskFinding<Label>[];
+  speaker: { vector: Float32Array; readonly windows?: number };
+  speakers: SpeakerTurn[];
   /** Samples from -1 to 1, and what they say. */
   speak: { audio: Float32Array; sample_rate: number; text: string };
   transcribe: Transcript;
@@ -813,7 +845,7 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
    */
   stream(
     blocks: AsyncIterable<Float32Array> & { readonly sampleRate?: number; stop?(): void },
-    heard: (answer: A extends VoiceSegment[] ? VoicesNow : A) => void,
+    heard: (answer: A extends VoiceSegment[] ? VoicesNow : A extends WakeWord[] ? WordsNow : A) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
   /** Write down a whole sound, window by window: each answer has all that was said so far. */

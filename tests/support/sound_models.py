@@ -39,7 +39,28 @@ def keys(x: sg.Tensor) -> dict[str, sg.Tensor]:
     return {"onset": frames, "note": frames * 0.5, "contour": sg.concat([frames, frames, frames], 2)}
 
 
+def word(x: sg.Tensor) -> dict[str, sg.Tensor]:
+    """As microWakeWord: three frames of features in, a score out."""
+    return {"score": ((x.float() + 128.0).mean() * 0.05 - 2.0).sigmoid().reshape(1, 1)}
+
+
+def voice(x: sg.Tensor) -> dict[str, sg.Tensor]:
+    """As Resemblyzer: the power in bands in, a vector out."""
+    return {"vector": (x.mean(1) * 1e4 + 1.0).log()[:, :12]}
+
+
+def classes(x: sg.Tensor) -> dict[str, sg.Tensor]:
+    """As a spectrogram transformer: the logarithms in bands in, scores out."""
+    return {"logits": x.mean(1)[:, :5] * 3.0}
+
+
 def of(kind: str) -> sg.Model:
+    if kind == "wake-word":
+        return sg.Model.of(word, {"features": (1, 3, 40)}, dtypes={"features": "int8"}, name="word")
+    if kind in ("speaker", "speakers"):
+        return sg.Model.of(voice, {"bands": ("N", 160, 40)}, name="voice")
+    if kind == "sounds":
+        return sg.Model.of(classes, {"bands": ("N", 120, 32)}, name="classes")
     if kind == "denoise":
         return sg.Model.of(Gains(), {"input": ("N", "T", 161)}, name="gains")
     if kind == "notes":

@@ -31,6 +31,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
         wishes = replace(wishes, labels=names)
     fitted = medium.fit(model, kind, wishes)
     head, options = _head_of(fitted, kind, wishes)
+    options = {**options, **wishes.options}
     facts: Any = fitted.preparation
     spec = replace(facts, **{**kind.preparation, **head.preparation, **wishes.preparation})
     given_inputs = medium.inputs(spec)

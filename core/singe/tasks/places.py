@@ -17,6 +17,8 @@ MODELS: Final = (
     "model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx", "model.safetensors",
 )  # fmt: skip
 """The names of the model in a folder, the first that is there."""
+OWN_FACTS: Final = "model.json"
+"""What a file is called here that has the name of the model beside it, and says something of it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ def model_place(model: str | Path, reads: Sequence[str]) -> Place:
     path = Path(model)
     if bundle_at(path) is not None or not path.is_dir():
         folder = path.parent.parent if path.parent.name == "onnx" else path.parent
-        return Place(path, path.stem, files_beside(folder, reads))
+        own = path.with_suffix(".json")
+        told = {OWN_FACTS: own} if OWN_FACTS in reads and own.is_file() else {}
+        return Place(path, path.stem, {**files_beside(folder, reads), **told})
     found = next((path / name for name in MODELS if (path / name).is_file()), None)
     if found is None or not reads:
         raise InputError(f"{path}: a folder with no model: expected one of {', '.join(MODELS)}")

@@ -50,6 +50,10 @@ UNTOLD: Final = (
 )
 
 
+WEIGHTS: Final = (SAFETENSORS, ".pt", ".pth")
+"""What the name of a file of weights without a graph ends with."""
+
+
 class Task(AnyTask):
     """A model with its preparation and its decoding: `sg.task("detect", "yolox.onnx", labels="coco")`.
 
@@ -174,7 +178,8 @@ def task(
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
-    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "transcribe", "speak", "translate") with a model.
+    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "wake-word", "sounds", "speaker", "speakers",
+    "transcribe", "speak", "translate") with a model.
 
     model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record
     or the bundle of a task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this
@@ -221,7 +226,7 @@ def task(
             return _ready(kind, place.model, TaskSpec.from_dict(facts, str(model)), own_files, given, device)
         files = {**place.files, **files}
         stated = stated_by(place.model)
-        network = medium.network if place.model.suffix == SAFETENSORS else None
+        network = medium.network if place.model.suffix in WEIGHTS else None
         model = (
             load(place.model, device, name=place.name) if network is None else network(kind_named(kind), place, device)
         )

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from bundles import STATIC
+from hearing_cases import lines
 from pages import node
 from sound_scores import COUNT, MAKERS, key_scores, voice_scores
 
+from singe.tasks.kinds.wake_word import WordFollower
 from singe.tasks.sound.midi import MusicNote, midi_bytes
+from singe.tasks.sound.speakers import turns_of, windows_of
+from singe.tasks.sound.spec import SoundInput
+from singe.tasks.spec import TaskSpec
 
 TASKS: Final = (STATIC / "tasks").as_uri()
 RULES: Final = f'const rules = await import("{TASKS}/singe-task-sounds-rules.js");'
@@ -44,6 +50,36 @@ def test_notes_are_those_of_basic_pitch() -> None:
     assert [(note["pitch"], note["bends"]) for note in found] == [(note[2], note[4]) for note in MAKERS["notes"]]
     numbers = [[note["start"], note["end"], note["score"]] for note in found]
     np.testing.assert_allclose(numbers, [[note[0], note[1], note[3]] for note in MAKERS["notes"]], atol=2e-6)
+
+
+def test_words_are_heard_and_voices_told_apart_as_in_python() -> None:
+    scores = voice_scores()
+    info = TaskSpec(
+        "wake-word", SoundInput(step=480, after=320), "chance", ("word",), "", {"threshold": 0.7, "mean_of": 5}
+    )
+    words, means = WordFollower(info, {"threshold": None}).push(scores)
+    vectors, spec = lines(24), SoundInput(step=12320, before=200, after=13480)
+    segments = [(7.0, 12.5), (0.0, 4.0)]
+    turns = [turns_of(vectors, segments, 12.0, spec, 0.65, count) for count in (0, 2)]
+    body = f"""{RULES}
+    const follower = new rules.WordFollower({{ label: "word", threshold: 0.7, meanOf: 5, step: 0.03, after: 0.02 }});
+    const parts = [given.scores.slice(0, 7), given.scores.slice(7)].map((part) => follower.push(part));
+    const vectors = given.vectors.map((one) => Float32Array.from(one));
+    const turns = [0, 2].map((count) => rules.turnsOf(vectors, given.segments, 12, given.spec, 0.65, count));
+    return [parts.flatMap(({{ words }}) => words), parts.flatMap(({{ means }}) => [...means]), turns, rules.windowsOf(43840, given.spec)];
+    """
+    facts = {"rate": spec.rate, "step": spec.step, "before": spec.before, "after": spec.after}
+    found = node(body, scores=scores, vectors=vectors.tolist(), segments=segments, spec=facts)
+    assert len(words) > 2
+    assert [(word["at"], word["score"]) for word in found[0]] == [
+        pytest.approx((word.at, word.score)) for word in words
+    ]
+    np.testing.assert_allclose(found[1], means, rtol=1e-6)
+    assert [[tuple(turn) for turn in some] for some in found[2]] == [
+        [pytest.approx(turn) for turn in some] for some in turns
+    ]
+    assert len(turns[0]) > 3
+    assert found[3] == windows_of(43840, spec)
 
 
 SPEC: Final[dict[str, Any]] = {"rate": 16000, "step": 7, "before": 3, "after": 2, "rows": 0, "states": 1}

@@ -13,8 +13,9 @@ from devices import NUMPY, RUNNERS
 from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
+from singe.speech.hearing.mel import slaney_bands
 from singe.speech.whisper.model import SpeechModel
-from singe.speech.whisper.spectrogram import LENGTH, STEP, band_weights, samples_for
+from singe.speech.whisper.spectrogram import LENGTH, STEP, samples_for
 from singe.speech.whisper.whole import MOST_TEXTS, TYPES, samples_of
 from singe.weights import read_weights
 
@@ -131,7 +132,7 @@ def _check_order(model: SpeechModel) -> None:
 
 
 def test_bands_are_triangles_of_area_one_over_the_frequencies() -> None:
-    weights = band_weights(80)
+    weights = slaney_bands(16000, 400, 80)
     assert weights.shape == (LENGTH // 2 + 1, 80)
     inside = weights[:, 20:60]
     np.testing.assert_allclose(inside.sum(0) * 16000 / LENGTH, 1, atol=0.2)

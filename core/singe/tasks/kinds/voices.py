@@ -57,6 +57,6 @@ def _live(spec: TaskSpec, settings: Mapping[str, Any]) -> Live:
 
 VOICES = TaskKind(
     "voices", "when somebody speaks", SOUND, (Head("score", "one number for each row of samples", _is_score, _score),), _answer,
-    preparation={"form": "frames"},
+    forms=("frames",),
     settings={"threshold": 0.5, "min_speech": 0.25, "min_silence": 0.1, "pad": 0.03, RATE: None}, live=_live,
 )  # fmt: skip

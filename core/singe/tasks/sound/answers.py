@@ -9,6 +9,7 @@ import numpy as np
 
 from ...files.sounds import Sound, wav_bytes
 from ...late_dataclass import dataclass
+from ...texts import escaped
 from ..answers import MANY, Answer, Forms, ItemsAnswer
 from .midi import MusicNote, midi_bytes
 
@@ -55,6 +56,66 @@ class Voices(ItemsAnswer[Segment]):
     def __repr__(self) -> str:
         now = f", speaking since {self.since:.2f} s" if self.since is not None else ""
         return self._listed(f"<{self.kind}: {len(self.items)} found{now}>", MANY)
+
+
+@dataclass(frozen=True)
+class WakeWord:
+    """A word that was heard. score: the mean of the last scores; at: when it was known, in seconds."""
+
+    label: str
+    score: float
+    at: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "score": self.score, "at": self.at}
+
+    def __str__(self) -> str:
+        return f"{escaped(self.label)} at {self.at:.2f} s ({self.score:.0%})"
+
+
+@dataclass(frozen=True, repr=False)
+class WakeWords(ItemsAnswer[WakeWord]):
+    """When the word was heard. Of a sound that comes in parts: what was heard now.
+
+    scores: the mean of the last scores, for each `step` seconds.
+    """
+
+    scores: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), compare=False)
+    step: float = field(default=0.0, compare=False)
+    sound: Sound | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return self._listed(f"<{self.kind}: {len(self.items)} found>", MANY)
+
+
+@dataclass(frozen=True)
+class SpeakerTurn:
+    """Somebody speaks from start to end. speaker: the number of the voice, in the order in which they speak first."""
+
+    speaker: int
+    start: float
+    end: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"speaker": self.speaker, "start": self.start, "end": self.end}
+
+    def __str__(self) -> str:
+        return f"{self.start:.2f} s to {self.end:.2f} s: speaker {self.speaker}"
+
+
+@dataclass(frozen=True, repr=False)
+class SpeakerTurns(ItemsAnswer[SpeakerTurn]):
+    """Who spoke when."""
+
+    sound: Sound | None = field(default=None, compare=False)
+
+    @property
+    def speakers(self) -> int:
+        """How many voices there are."""
+        return len({turn.speaker for turn in self.items})
+
+    def __repr__(self) -> str:
+        return self._listed(f"<{self.kind}: {self.speakers} in {len(self.items)} turns>", MANY)
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,5 +1,5 @@
-"""How models take samples: as they are, as the logarithm of a spectrum, or as long windows. A row says how such a model is recognised, and
-makes its input of rows of samples."""
+"""How models take samples: as they are, or as what is computed of them. A row says how such a model is recognised, and makes its input of
+rows of samples."""
 
 from __future__ import annotations
 
@@ -12,35 +12,59 @@ from ...dtypes import int64
 from ...errors import InputError
 from ...late_dataclass import dataclass
 from ...model.arguments import TensorSpec
-from ...shapes import Size
-from ...tensors.functions.creation import tensor
+from ...shapes import Dim, Size
+from ...speech.hearing import micro_frontend, voice_encoder
+from ...speech.hearing.mel import fbank, mel_power
+from ...tensors.functions.creation import arange, tensor, where
 from ...tensors.tensor import Tensor
 from .spec import SoundInput
 
 
 @dataclass(frozen=True)
 class SoundFrame:
-    """What heads are told. spectrum: of the log-power form, the transforms (rows, bins, 2) of the samples; tail: what the row before left
-    to be added to this one; keep: the output of what is remembered, if anything is: of the model's own outputs, and of what a head adds."""
+    """What heads are told. spectrum: of the log-power form, the transforms (rows, bins, 2) of the samples; memory: what the row before left
+    of the form; keep: the output of what is remembered, if anything is: of the model's own outputs, and of what a head adds."""
 
     keep: Callable[[Mapping[str, Tensor], Sequence[Tensor]], dict[str, Tensor]]
     spectrum: Tensor | None = None
-    tail: Tensor | None = None
+    memory: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a form makes a model's input of. samples: (rows, width); shape: of the input; lengths: (rows,), how many are of the sound, if that
+    is told; memory: the numbers that the form remembers."""
+
+    samples: Tensor
+    spec: SoundInput
+    shape: Sequence[Dim]
+    lengths: Tensor | None = None
+    memory: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A model's input. spectrum: for heads; kept: what the form remembers next, unless the head says it."""
+
+    input: Tensor
+    spectrum: Tensor | None = None
+    kept: Sequence[Tensor] = ()
 
 
 @dataclass(frozen=True)
 class SoundForm:
     """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives: its facts and the sizes that its
-    open ones become, or None; input: the model's input of
-    rows (rows, width), and what it is told. tail: how many samples of a row's output are remembered for the next."""
+    open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside those of the
+    model; alone: whether each row stands alone, and nothing is remembered."""
 
     name: str
     about: str
     recognise: Callable[
         [TensorSpec, Sequence[TensorSpec], Mapping[str, Any]], tuple[SoundInput, Mapping[str, int]] | None
     ]
-    input: Callable[[Tensor, SoundInput], tuple[Tensor, Tensor | None]]
-    tail: Callable[[SoundInput], int] = lambda spec: 0
+    input: Callable[[Rows], Heard]
+    memory: Callable[[SoundInput], int] = lambda spec: 0
+    alone: bool = False
 
 
 _CONTEXTS: Final = {576: 64, 288: 32}
@@ -55,7 +79,7 @@ def _frames(
     x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
-    if len(shape) != 2:
+    if len(shape) != 2 or not x.dtype.is_float:
         return None
     states = [o.shape or () for o in others if o.dtype is not int64]
     width = (
@@ -128,15 +152,15 @@ def spectra_of(spec: SoundInput) -> Spectra:
     return next(x for x in SPECTRA.values() if x.rate == spec.rate)
 
 
-def _log_power(rows: Tensor, spec: SoundInput) -> tuple[Tensor, Tensor | None]:
+def _log_power(rows: Rows) -> Heard:
     """The decimal logarithm of the power of each frequency, (1, rows, bins), and the transforms (rows, bins, 2)."""
-    known = spectra_of(spec)
-    weighed = rows * tensor(known.weigh)
+    known = spectra_of(rows.spec)
+    weighed = rows.samples * tensor(known.weigh)
     if known.size > known.length:
         weighed = weighed.pad(((0, 0), (0, known.size - known.length)))
     spectrum = weighed.unsqueeze(2).dft(axis=1, onesided=True)
     power = spectrum.square().sum(2)
-    return (power.maximum(1e-12).log() * float(1 / np.log(10))).unsqueeze(0), spectrum
+    return Heard((power.maximum(1e-12).log() * float(1 / np.log(10))).unsqueeze(0), spectrum)
 
 
 _OVERLAP: Final = 30 * 256
@@ -154,15 +178,121 @@ def _windows(
     return SoundInput("windows", 22050, shape[1] - _OVERLAP, half, half, rows), {}
 
 
+_FEATURE_SPAN: Final = 26.0
+"""The features of the micro frontend that 8 bits tell apart are from 0 to this."""
+
+
+def _micro(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
+    shape = x.shape or ()
+    if len(shape) != 3 or shape[0] != 1 or shape[2] != micro_frontend.BANDS or others or not isinstance(shape[1], int):
+        return None
+    after = micro_frontend.LENGTH - micro_frontend.STEP
+    return SoundInput("micro features", micro_frontend.RATE, shape[1] * micro_frontend.STEP, 0, after, 1), {}
+
+
+def _micro_features(rows: Rows) -> Heard:
+    """As integers of 8 bits, for which the models are made."""
+    assert rows.memory is not None
+    frames = rows.spec.step // micro_frontend.STEP
+    noise = rows.memory.reshape(2, micro_frontend.BANDS)
+    features, kept = micro_frontend.micro_features(rows.samples[0], frames, noise)
+    whole = (features / float(np.float32(_FEATURE_SPAN / 255)) - 128.0).round().clip(-128.0, 127.0)
+    return Heard(whole.unsqueeze(0), kept=[kept])
+
+
+_VOICE_STEP: Final = 77 * voice_encoder.STEP
+"""Resemblyzer takes 1.3 windows a second."""
+
+
+def _voice(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
+    shape = tuple(x.shape or ())
+    if shape[1:] != (voice_encoder.FRAMES, voice_encoder.BANDS) or others or not x.dtype.is_float:
+        return None
+    margin = voice_encoder.LENGTH // 2
+    after = voice_encoder.FRAMES * voice_encoder.STEP - _VOICE_STEP + margin
+    rows = 0 if isinstance(shape[0], Size) else 1
+    return SoundInput("voice bands", voice_encoder.RATE, _VOICE_STEP, margin, after, rows, level=30.0), {}
+
+
+def _voice_bands(rows: Rows) -> Heard:
+    bands = mel_power(rows.samples, rows.spec.rate, voice_encoder.LENGTH, voice_encoder.STEP, voice_encoder.BANDS)
+    return Heard(bands[:, : voice_encoder.FRAMES])
+
+
+_AUDIO_RATE: Final = 16_000
+_AUDIO_FRAME, _AUDIO_STEP = 400, 160
+AUDIO_CENTER, AUDIO_SPREAD = -4.2677393, 2 * 4.5689974
+"""Of the logarithms in bands, over AudioSet: what spectrogram transformers subtract and divide by, where no file says it."""
+
+
+def _log_bands(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
+    shape = x.shape or ()
+    if len(shape) != 3 or others or not x.dtype.is_float or not all(isinstance(d, int) for d in shape[1:]):
+        return None
+    frames, bands = (int(d) for d in shape[1:])  # pyright: ignore[reportArgumentType]
+    if frames < 100 or not 16 <= bands <= 256:
+        return None
+    sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
+    after = _AUDIO_FRAME - _AUDIO_STEP
+    spec = SoundInput(
+        "log bands",
+        _AUDIO_RATE,
+        frames * _AUDIO_STEP,
+        0,
+        after,
+        1,
+        lengths=True,
+        center=AUDIO_CENTER,
+        spread=AUDIO_SPREAD,
+    )
+    return spec, sizes
+
+
+def _of_log_bands(rows: Rows) -> Heard:
+    """Kaldi's bands, and zeros where the sound has ended."""
+    assert rows.lengths is not None
+    frames, bands = (int(d) for d in rows.shape[1:])  # pyright: ignore[reportArgumentType]
+    logs = fbank(rows.samples, rows.spec.rate, bands, "hanning")
+    complete = ((rows.lengths - float(_AUDIO_FRAME - _AUDIO_STEP)) / float(_AUDIO_STEP)).floor()
+    inside = arange(frames, dtype="float32").reshape(1, -1, 1) < complete.reshape(-1, 1, 1)
+    return Heard((where(inside, logs, 0.0) - rows.spec.center) / rows.spec.spread)
+
+
+def _waves(
+    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
+    shape = tuple(x.shape or ())
+    count = shape[-1] if shape else None
+    if len(shape) not in (1, 2) or not isinstance(count, int) or count < 4000 or others or not x.dtype.is_float:
+        return None
+    sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
+    return SoundInput("waves", 16000, count, rows=1), sizes
+
+
 FORMS: Final[Mapping[str, SoundForm]] = {
     form.name: form
     for form in (
-        SoundForm("frames", "samples (rows, count)", _frames, lambda rows, spec: (rows, None)),
+        SoundForm("frames", "samples (rows, count)", _frames, lambda rows: Heard(rows.samples)),
         SoundForm(
             "log power", f"the logarithm of power, (1, rows, {' or '.join(map(str, SPECTRA))})", _bins, _log_power,
             lambda spec: spectra_of(spec).length - spec.step,
         ),
-        SoundForm("windows", "long windows of samples, (rows, count, 1)", _windows, lambda rows, spec: (rows.unsqueeze(2), None)),
+        SoundForm("windows", "long windows of samples, (rows, count, 1)", _windows, lambda rows: Heard(rows.samples.unsqueeze(2))),
+        SoundForm(
+            "micro features", f"features of the micro frontend, (1, frames, {micro_frontend.BANDS}), of 8 bits", _micro, _micro_features,
+            lambda spec: 2 * micro_frontend.BANDS,
+        ),
+        SoundForm(
+            "voice bands", f"power in bands of a voice, (rows, {voice_encoder.FRAMES}, {voice_encoder.BANDS})", _voice, _voice_bands, alone=True
+        ),
+        SoundForm("log bands", "the logarithms of power in bands, (1, frames, bands)", _log_bands, _of_log_bands, alone=True),
+        SoundForm("waves", "long rows of samples, (rows, count) or (count,)", _waves, lambda rows: Heard(rows.samples.reshape(*rows.shape)), alone=True),
     )
 }  # fmt: skip
-"""A kind of task says in its preparation which form it has."""
+"""A kind of task says which forms it has."""

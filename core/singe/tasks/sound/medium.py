@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,13 +18,16 @@ from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
 from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
-from .forms import FORMS, SoundForm, SoundFrame
-from .remembering import remembering
-from .running import SAMPLES, STATE, SoundRun, joined
+from .files import READS, told
+from .forms import FORMS, Rows, SoundForm, SoundFrame
+from .remembering import Remembered, remembering
+from .running import LENGTHS, SAMPLES, STATE, SoundRun, joined, raised
 from .spec import SoundInput
 
 if TYPE_CHECKING:
+    from ...runtime.device import Device
     from ..kinds import TaskKind
+    from ..places import Place
     from ..spec import TaskSpec
 
 RATE: Final = "sampling_rate"
@@ -31,63 +35,78 @@ RATE: Final = "sampling_rate"
 
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
-    form = FORMS[kind.preparation["form"]]
-    place, spec, sizes = _input_of(model, kind, form, wishes.preparation)
-    graph, own = remembering(model.graph(sizes))
+    form, place, spec, sizes = _input_of(model, kind, wishes.preparation)
+    graph, own = (model.graph(sizes), ()) if form.alone else remembering(model.graph(sizes))
     kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
-    shapes = [tuple(d for d in graph.inputs[k].shape if isinstance(d, int)) for k, _ in kept]
-    tail = form.tail(spec)
-    counts = [*map(product, shapes), tail]
-    if any(len(shape) != len(graph.inputs[k].shape) for shape, (k, _) in zip(shapes, kept, strict=True)):
+    shapes = [tuple(d for d in graph.inputs[x.place].shape if isinstance(d, int)) for x in kept]
+    memory = form.memory(spec)
+    counts = [*map(product, shapes), memory]
+    if any(len(shape) != len(graph.inputs[x.place].shape) for shape, x in zip(shapes, kept, strict=True)):
         raise InputError(f"{kind.name}: what the model remembers has open sizes; export it with numbers")
-    spec = SoundInput(spec.form, spec.rate, spec.step, spec.before, spec.after, spec.rows, int(sum(map(int, counts))))  # pyright: ignore[reportArgumentType]
+    spec = replace(spec, states=int(sum(map(int, counts))))  # pyright: ignore[reportArgumentType]
 
     def feed(given: Mapping[str, Tensor], spec: SoundInput) -> tuple[Sequence[Tensor], SoundFrame]:
-        ready, spectrum = form.input(given[SAMPLES], spec)
         parts = _split(given.get(STATE), counts)
+        remembered = parts[-1] if memory else None
+        heard = form.input(Rows(given[SAMPLES], spec, graph.inputs[place].shape, given.get(LENGTHS), remembered))
         values: list[Tensor] = []
         for k, x in enumerate(graph.inputs):
-            memory = next((m for m, (input_place, _) in enumerate(kept) if input_place == k), None)
+            m = next((m for m, state in enumerate(kept) if state.place == k), None)
             if k == place:
-                values.append(ready.to(dtype=x.dtype.name))
-            elif memory is not None:
-                values.append(parts[memory].reshape(*shapes[memory]).to(dtype=x.dtype.name))
+                values.append(heard.input.to(dtype=x.dtype.name))
+            elif m is not None:
+                values.append(_begun(parts[m].reshape(*shapes[m]), kept[m], 1).to(dtype=x.dtype.name))
             else:
                 values.append(tensor(np.full(x.shape, spec.rate, np.int64)))  # pyright: ignore[reportArgumentType, reportCallIssue]
 
         def keep(outputs: Mapping[str, Tensor], others: Sequence[Tensor]) -> dict[str, Tensor]:
             if not spec.states:
                 return {}
-            return {
-                STATE: concat(
-                    [x.reshape(-1).to(dtype="float32") for x in (*(outputs[name] for _, name in kept), *others)]
-                )
-            }
+            states = (_begun(outputs[x.output].to(dtype="float32"), x, -1) for x in kept)
+            return {STATE: concat([x.reshape(-1) for x in (*states, *heard.kept, *others)])}
 
-        return values, SoundFrame(keep, spectrum, parts[-1] if tail else None)
+        return values, SoundFrame(keep, heard.spectrum, remembered)
 
     return Fitted(graph, spec, feed)
 
 
+def _begun(x: Tensor, state: Remembered, sign: int) -> Tensor:
+    """What is remembered begins with zeros: it is less by what the model begins with."""
+    return x if state.initial is None else x + tensor(state.initial.astype(np.float32) * sign)
+
+
+def network_of(kind: TaskKind, place: Place, device: str | Device) -> Model:
+    """A network whose weights stand without a graph, by its architecture."""
+    from .networks import NETWORKS  # noqa: PLC0415 (ONNX files need none)
+
+    if kind.network not in NETWORKS:
+        raise InputError(
+            f"{kind.name}: {place.model}: weights without a graph; expected an ONNX or a TensorFlow Lite file"
+        )
+    return NETWORKS[kind.network](place, device)
+
+
 def _inputs(spec: SoundInput) -> Inputs:
-    rows = (spec.rows or "rows", spec.width)
-    return {SAMPLES: ("float32", rows), **({STATE: ("float32", (spec.states,))} if spec.states else {})}
+    rows = spec.rows or "rows"
+    return {
+        SAMPLES: ("float32", (rows, spec.width)),
+        **({LENGTHS: ("float32", (rows,))} if spec.lengths else {}),
+        **({STATE: ("float32", (spec.states,))} if spec.states else {}),
+    }
 
 
 def _input_of(
-    model: Model, kind: TaskKind, form: SoundForm, given: Mapping[str, Any]
-) -> tuple[int, SoundInput, Mapping[str, int]]:  # fmt: skip
-    """The number of the input that takes samples, the facts of it, and the numbers that open sizes become."""
-    for k, x in enumerate(model.inputs):
-        others = [o for o in model.inputs if o is not x]
-        if (
-            x.dtype.is_float
-            and all(_is_told(o) for o in others)
-            and (found := form.recognise(x, others, given)) is not None
-        ):
-            return k, *found
+    model: Model, kind: TaskKind, given: Mapping[str, Any]
+) -> tuple[SoundForm, int, SoundInput, Mapping[str, int]]:
+    """The form of the model, the number of the input that takes samples, the facts of it, and the numbers that open sizes become."""
+    for form in (FORMS[name] for name in kind.forms):
+        for k, x in enumerate(model.inputs):
+            others = [o for o in model.inputs if o is not x]
+            if all(_is_told(o) for o in others) and (found := form.recognise(x, others, given)) is not None:
+                return form, k, *found
+    about = ", or ".join(FORMS[name].about for name in kind.forms)
     told = ", ".join(map(str, model.inputs)) or "none"
-    raise InputError(f"{kind.name}: the model takes no sound as it is known here: {form.about}; its inputs are {told}")
+    raise InputError(f"{kind.name}: the model takes no sound as it is known here: {about}; its inputs are {told}")
 
 
 def _is_told(x: TensorSpec) -> bool:
@@ -95,7 +114,7 @@ def _is_told(x: TensorSpec) -> bool:
     return (x.dtype is int64 and len(x.shape or ()) < 2) or (x.dtype.is_float and len(x.shape or ()) == 3)
 
 
-def _pairs(inputs: Sequence[Any], place: int, graph: Any) -> list[tuple[int, str]]:
+def _pairs(inputs: Sequence[Any], place: int, graph: Any) -> list[Remembered]:
     """The inputs that are states, with the names of the outputs that are their next values: of three axes, in the same order."""
     states = [k for k, x in enumerate(inputs) if k != place and x.dtype is not int64]
     named = [
@@ -104,7 +123,7 @@ def _pairs(inputs: Sequence[Any], place: int, graph: Any) -> list[tuple[int, str
     ]  # fmt: skip
     if states and len(named) != len(states):
         raise InputError(f"task: {len(states)} states go in, and {len(named)} come out: {', '.join(named)}")
-    return list(zip(states, named, strict=True)) if states else []
+    return list(map(Remembered, states, named)) if states else []
 
 
 def _split(state: Tensor | None, counts: Sequence[Any]) -> list[Tensor]:
@@ -120,6 +139,8 @@ def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mappin
     def begin(run: Run, settings: Mapping[str, Any]) -> Following:
         def one(source: Any) -> Answer:
             sound = sound_of(source, settings[RATE]).at(info.preparation.rate)
+            if info.preparation.level:
+                sound = replace(sound, samples=raised(sound.samples, info.preparation.level))
             through = SoundRun(run, info.preparation)
             parts = [*through.push(sound.samples), *through.finish()]
             return kind.answer(joined(parts), info, sound, settings)
@@ -146,4 +167,15 @@ def _stream(
     return answers
 
 
-SOUND: Final = Medium("sound", SoundInput, frozenset(("rate", "step", "before")), _inputs, _fit, _open, stream=_stream)
+SOUND: Final = Medium(
+    "sound",
+    SoundInput,
+    frozenset(("rate", "step", "before")),
+    _inputs,
+    _fit,
+    _open,
+    READS,
+    told,
+    network_of,
+    stream=_stream,
+)

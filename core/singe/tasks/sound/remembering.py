@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from ...graph import Graph, Node
 from ...graph.builder import Builder
 from ...graph.node import postorder
 from ...graph.transform import rebuild
+from ...late_dataclass import dataclass
 from ...ops.products.recurrent import OPTIONAL
 
 _CARRIED: Final = {"gru": ("state",), "rnn": ("state",), "lstm": ("state", "cell")}
@@ -16,9 +19,18 @@ _CARRIED: Final = {"gru": ("state",), "rnn": ("state",), "lstm": ("state", "cell
 first."""
 
 
-def remembering(graph: Graph) -> tuple[Graph, Sequence[tuple[int, str]]]:
-    """A copy of the graph whose recurrent rows begin with inputs, and end in outputs; and the number of each such input, with the name of
-    the output that is its next value. Rows that begin with what an input of the model says stay as they are."""
+@dataclass(frozen=True)
+class Remembered:
+    """The number of an input, the name of the output that is its next value, and what it begins with, None for zeros."""
+
+    place: int
+    output: str
+    initial: np.ndarray | None = None
+
+
+def remembering(graph: Graph) -> tuple[Graph, Sequence[Remembered]]:
+    """A copy of the graph whose states, and what its recurrent rows carry, are inputs and outputs. Rows that begin with what an input of
+    the model says stay as they are."""
     leaves: list[Node] = []
     nexts: list[Node] = []
     given_to_model = set(graph.inputs)
@@ -43,7 +55,11 @@ def remembering(graph: Graph) -> tuple[Graph, Sequence[tuple[int, str]]]:
         return made
 
     copy = rebuild(graph, Builder(), rule)
+    leaves.extend(state.leaf for state in copy.states)
+    nexts.extend(state.updated for state in copy.states)
     names = [f"remembered {k}" for k in range(len(leaves))]
-    facts: dict[str, Any] = {"size_nodes": copy.size_nodes, "states": copy.states, "checks": copy.checks}
+    facts: dict[str, Any] = {"size_nodes": copy.size_nodes, "checks": copy.checks}
     whole = Graph((*copy.inputs, *leaves), (*copy.outputs, *nexts), (*copy.output_names, *names), **facts)
-    return whole, [(len(copy.inputs) + k, name) for k, name in enumerate(names)]
+    initial = [*([None] * (len(leaves) - len(copy.states))), *(state.initial for state in copy.states)]
+    kept = zip(names, initial, strict=True)
+    return whole, [Remembered(len(copy.inputs) + k, name, first) for k, (name, first) in enumerate(kept)]

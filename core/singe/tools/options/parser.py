@@ -32,7 +32,7 @@ FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
 KINDS: Final = (
     "classify, detect, faces, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, "
-    "fill-mask, voices, denoise, notes"
+    "fill-mask, voices, denoise, notes, wake-word, sounds, speaker, speakers"
 )
 CHAINS: Final = "landmarks, ocr"
 SPEECH: Final = "transcribe, speak, translate"

@@ -1,0 +1,75 @@
+"""What files beside a model that hears say of it: those of Hugging Face, and that of a wake word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import FormatError
+from ...files.bounded import read_json_object
+from ..medium import Wishes
+from ..places import OWN_FACTS
+from .spec import MAX_FEATURE
+
+if TYPE_CHECKING:
+    from ..kinds import TaskKind
+
+CONFIG: Final = "config.json"
+FEATURES: Final = "preprocessor_config.json"
+READS: Final = (CONFIG, FEATURES, OWN_FACTS)
+MAX_MEAN_OF: Final = 1000
+
+
+def told(kind: TaskKind, wishes: Wishes) -> Wishes:
+    """Wishes, with what the files say where the caller says nothing."""
+    if OWN_FACTS in wishes.files and "threshold" in kind.settings:
+        return _of_wake_word(wishes, wishes.files[OWN_FACTS])
+    facts = _features(wishes.files[FEATURES]) if FEATURES in wishes.files else {}
+    config = read_json_object(wishes.files[CONFIG]) if CONFIG in wishes.files else {}
+    names = config.get("id2label") if kind.labels else None
+    labels = tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names))) if isinstance(names, dict) else ()
+    several = "several" if config.get("problem_type") == "multi_label_classification" else ""
+    head = next((x.name for x in kind.heads if x.name == several), "")
+    return replace(
+        wishes,
+        labels=wishes.labels or labels,
+        head=wishes.head or head,
+        preparation={**facts, **wishes.preparation},
+    )
+
+
+def _features(path: Path) -> dict[str, Any]:
+    """What a spectrogram transformer's features are lessened by, and divided by."""
+    facts = read_json_object(path)
+    if facts.get("feature_extractor_type") != "ASTFeatureExtractor":
+        return {}
+    if facts.get("do_normalize") is False:
+        return {"center": 0.0, "spread": 1.0}
+    return {
+        own: _number(facts, theirs, -MAX_FEATURE, MAX_FEATURE, path) * times
+        for own, theirs, times in (("center", "mean", 1), ("spread", "std", 2))
+        if theirs in facts
+    }
+
+
+def _of_wake_word(wishes: Wishes, path: Path) -> Wishes:
+    """As microWakeWord's files say it."""
+    facts = read_json_object(path)
+    micro = facts.get("micro")
+    word = facts.get("wake_word")
+    if not isinstance(micro, dict) or not isinstance(word, str):
+        return wishes  # of something else
+    options = {
+        "threshold": _number(micro, "probability_cutoff", 0, 1, path),
+        "mean_of": int(_number(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)),
+    }
+    return replace(wishes, labels=wishes.labels or (word,), options=options)
+
+
+def _number(facts: Mapping[str, Any], name: str, least: float, most: float, path: Path) -> float:
+    value: Any = facts.get(name)
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise FormatError(f"{path}: {name} is {value!r:.40}, expected a number from {least} to {most}")
+    return float(value)
