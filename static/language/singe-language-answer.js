@@ -7,7 +7,7 @@
  * "tool_calls" (it ends with `toolCalls`, which are no part of the text) or "length".
  */
 
-/** @import { ToolCall } from "../types/public.d.ts" */
+/** @import { TokenChance, ToolCall } from "../types/public.d.ts" */
 /** @import { Tokenizer } from "./singe-language-tokenizer.js" */
 /** @import { callReader } from "./singe-language-tools.js" */
 
@@ -29,11 +29,11 @@ export class Answer {
   timings = { prompt: 0, completion: 0 };
 
   /**
-   * inTurn: waits for the answers before. tokens: the ids, and it tells how many tokens of the prompt were not read again. isWhole:
-   * whether the text may not go on after the latest of them.
+   * inTurn: waits for the answers before. tokens: the ids, and it tells how many tokens of the prompt were not read again. chances: of
+   * these ids and perhaps of later ones, if they are asked for. isWhole: whether the text may not go on after the latest of them.
    * @param {() => Promise<() => void>} inTurn
    * @param {(reused: (count: number) => void) => AsyncIterable<number>} tokens
-   * @param {{ tokenizer: Tokenizer, ends: readonly number[], prompt: number, stop: string | readonly string[], most: number, isWhole: () => boolean, calls: ReturnType<typeof callReader> | undefined }} facts
+   * @param {{ tokenizer: Tokenizer, ends: readonly number[], prompt: number, stop: string | readonly string[], most: number, chances: readonly TokenChance[], isWhole: () => boolean, calls: ReturnType<typeof callReader> | undefined }} facts
    */
   constructor(inTurn, tokens, facts) {
     this.#inTurn = inTurn;
@@ -48,6 +48,11 @@ export class Answer {
   get tokensPerSecond() {
     const { completion } = this.timings;
     return completion ? ((this.usage.completionTokens - 1) * 1000) / completion : 0;
+  }
+
+  /** Of the tokens so far. */
+  get logprobs() {
+    return this.#facts.chances.slice(0, this.usage.completionTokens);
   }
 
   async text() {

@@ -4,7 +4,7 @@
  * Contract: `completion(llm, { messages, … })` is a promise of a completion, or with `stream: true` of an async iterable of chunks. Fields that Singe does not have are refused by name. Calls of tools come whole, in the last chunk.
  */
 
-/** @import { Answer, ChatOptions, CompletionRequest, Message, ToolCall } from "../types/public.d.ts" */
+/** @import { Answer, ChatOptions, CompletionRequest, Message, TokenChance, ToolCall } from "../types/public.d.ts" */
 
 import { SingeError } from "../program/singe-format.js";
 
@@ -16,6 +16,8 @@ const FIELDS = {
   messages: "",
   response_format: "",
   tool_choice: "",
+  logprobs: "",
+  top_logprobs: "",
   stream: "",
   stream_options: "", // biome-ignore format: one line
   max_tokens: "maxTokens",
@@ -36,10 +38,13 @@ const FIELDS = {
   signal: "signal",
 };
 
+/** @typedef {{ decode(ids: Iterable<number>, options: { skipSpecial: boolean }): string }} Spelling */
+
+const ENCODER = new TextEncoder();
 let made = 0;
 
 /**
- * @param {{ name: string, chat(messages: readonly Message[], options: ChatOptions): Answer }} llm
+ * @param {{ name: string, tokenizer: Spelling, chat(messages: readonly Message[], options: ChatOptions): Answer }} llm
  * @param {CompletionRequest} request
  */
 export async function completion(llm, request) {
@@ -47,9 +52,10 @@ export async function completion(llm, request) {
   if (n !== 1) throw new SingeError("input", `n: got ${n}, expected 1: ask several times`);
   const answer = llm.chat(messages, optionsOf(request));
   const facts = { id: `chatcmpl-${Date.now().toString(36)}-${++made}`, created: Math.floor(Date.now() / 1000), model: llm.name };
-  if (stream) return chunks(answer, facts, stream_options?.include_usage ?? false);
+  const logprobs = request.logprobs ? chancesOf(answer, llm.tokenizer) : () => null;
+  if (stream) return chunks(answer, facts, logprobs, stream_options?.include_usage ?? false);
   const message = said(await answer.text(), answer.toolCalls);
-  const choice = { index: 0, message: { role: "assistant", ...message }, logprobs: null, finish_reason: answer.finishReason };
+  const choice = { index: 0, message: { role: "assistant", ...message }, logprobs: logprobs(), finish_reason: answer.finishReason };
   return { ...facts, object: "chat.completion", choices: [choice], usage: usageOf(answer) };
 }
 
@@ -61,6 +67,10 @@ function optionsOf(request) {
     if (!Object.hasOwn(FIELDS, field)) throw new SingeError("input", `${field}: expected some of ${Object.keys(FIELDS).join(", ")}`);
     if (FIELDS[field] && value !== null && value !== undefined) options[FIELDS[field]] = value;
   }
+  const { logprobs = false, top_logprobs = 0 } = request;
+  if (typeof logprobs !== "boolean") throw new SingeError("input", `logprobs: got ${logprobs}, expected true or false`);
+  if (top_logprobs && !logprobs) throw new SingeError("input", "top_logprobs is given without logprobs; give logprobs: true");
+  if (logprobs) options.logprobs = top_logprobs;
   const choice = request.tool_choice ?? "auto";
   if (choice !== "auto" && choice !== "none") {
     throw new SingeError("input", `tool_choice: got ${JSON.stringify(choice)}, expected auto or none; response_format makes a text certain`);
@@ -91,15 +101,35 @@ function schemaOf(format) {
 const said = (text, calls) => ({ content: text || !calls.length ? text : null, ...(calls.length ? { tool_calls: calls } : {}) });
 
 /**
+ * Gives the chances of the tokens since the last call.
+ * @param {Answer} answer
+ * @param {Spelling} tokenizer
+ */
+function chancesOf(answer, tokenizer) {
+  let told = 0;
+  const spelled = (/** @type {string} */ token, /** @type {number} */ logprob) => ({ token, logprob, bytes: [...ENCODER.encode(token)] });
+  const one = (/** @type {TokenChance} */ { text, logprob, likeliest }) => ({
+    ...spelled(text, logprob),
+    top_logprobs: likeliest.map(([id, own]) => spelled(tokenizer.decode([id], { skipSpecial: false }), own)),
+  });
+  return () => {
+    const fresh = answer.logprobs.slice(told);
+    told += fresh.length;
+    return { content: fresh.map(one) };
+  };
+}
+
+/**
  * @param {Answer} answer
  * @param {object} facts
+ * @param {() => object | null} logprobs
  * @param {boolean} withUsage
  */
-async function* chunks(answer, facts, withUsage) {
+async function* chunks(answer, facts, logprobs, withUsage) {
   const chunk = (/** @type {object} */ delta, /** @type {string | null} */ reason = null) => ({
     ...facts,
     object: "chat.completion.chunk",
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
+    choices: [{ index: 0, delta, logprobs: logprobs(), finish_reason: reason }],
   });
   yield chunk({ role: "assistant", content: "" });
   for await (const content of answer) yield chunk({ content });

@@ -4,7 +4,8 @@
  * Contract: `sampler(options)` checks the options and gives `choose(logits, seen)`, the id of a token: with temperature 0 the
  * likeliest, of equal ones the first; else one drawn from what `topK`, `topP` and `minP` leave. `seen` are the tokens so far: the
  * penalties count the last `LAST` of them. Equal seeds draw equal numbers. `logits` are changed. `row(tokens)` are the numbers with
- * which a run of the decoder chooses the next of so many tokens, if `byRuns` says that it can: see language/choosing.py.
+ * which a run of the decoder chooses the next of so many tokens, if `byRuns` says that it can: see language/choosing.py. `chance` is
+ * what the model says of a token, before all options.
  */
 
 /** @import { SamplingOptions } from "../types/public.d.ts" */
@@ -88,6 +89,18 @@ export function sampler(options) {
     /** @param {number} tokens */
     row: (tokens) => Float32Array.of(temperature, temperature ? topK : 1, topP, minP, repeat, presence, frequency, temperature ? draw() : 0, tokens),
   };
+}
+
+/**
+ * The logarithm of a token's probability among all, and the likeliest ones with theirs.
+ * @param {Float32Array} scores as the model gave them
+ * @param {number} token
+ * @param {number} count how many of the likeliest
+ */
+export function chance(scores, token, count) {
+  const highest = scores.reduce((most, score) => Math.max(most, score), -Infinity);
+  const total = highest + Math.log(scores.reduce((sum, score) => sum + Math.exp(score - highest), 0));
+  return { token, logprob: scores[token] - total, likeliest: best(scores, count).map((id) => /** @type {[number, number]} */ ([id, scores[id] - total])) };
 }
 
 /** @param {number | string} highest */

@@ -6,22 +6,23 @@
  * and goes on.
  */
 
-/** @import { ChatOptions, GenerateOptions, Message, Session, TypedArray } from "../types/public.d.ts" */
+/** @import { ChatOptions, GenerateOptions, Message, Session, TokenChance, TypedArray } from "../types/public.d.ts" */
 /** @import { LanguageFacts } from "../types/program.d.ts" */
 /** @import { LanguageModel } from "./singe-language.js" */
 /** @typedef {{ scores: Float32Array[], tokens: Int32Array }} RunAnswer scores: a row each; tokens: what the run chose */
 
 /**
- * What an answer was asked for. kept: what is kept when the context is full; text: what it must match, once that is read.
- * @typedef {{ chooser: ReturnType<typeof sampler>, most: number, signal: AbortSignal | undefined, kept: Shift | undefined, drafts: Drafts, schema: unknown, regex: string | RegExp | undefined, text?: Awaited<ReturnType<LanguageModel["constrained"]>> }} Plan
+ * What an answer was asked for. chances: of the tokens so far, with as many of the likeliest as logprobs says. kept: what is kept when the context is full; text: what it must match, once that is read.
+ * @typedef {{ chooser: ReturnType<typeof sampler>, most: number, signal: AbortSignal | undefined, kept: Shift | undefined, drafts: Drafts, schema: unknown, regex: string | RegExp | undefined, logprobs: number | undefined, chances: TokenChance[], text?: Awaited<ReturnType<LanguageModel["constrained"]>> }} Plan
  */
 
 import { SingeError } from "../program/singe-format.js";
 import { Drafts, Shift, commonBeginning } from "./singe-language-ahead.js";
 import { Answer } from "./singe-language-answer.js";
-import { LATEST, NOT_CHOSEN, SAMPLING, choosing, noNumbers, sampler } from "./singe-language-sampling.js";
+import { LATEST, NOT_CHOSEN, SAMPLING, chance, choosing, noNumbers, sampler } from "./singe-language-sampling.js";
 
-const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools", "chatTemplateKwargs", "schema", "regex", "shift", "drafts"]);
+const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools", "chatTemplateKwargs", "schema", "regex", "shift", "drafts", "logprobs"]);
+const MAX_LOGPROBS = 100;
 const OF_SYSTEM = new Set(["system", "developer"]);
 const NOTHING = new Uint8Array(0);
 
@@ -116,9 +117,12 @@ export class LanguageSession {
   #answer(given, options, other, calls) {
     const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
     if (unknown !== undefined) throw new SingeError("input", `unknown option ${JSON.stringify(unknown)}: expected some of ${[...OPTIONS].join(", ")}`);
-    const { maxTokens = Infinity, stop = [], signal, schema, regex, shift = false, drafts = 0, ...sampling } = options;
+    const { maxTokens = Infinity, stop = [], signal, schema, regex, shift = false, drafts = 0, logprobs, ...sampling } = options;
     if (!(maxTokens > 0)) throw new SingeError("input", `maxTokens: got ${maxTokens}, expected a number above 0`);
     if (typeof shift !== "boolean") throw new SingeError("input", `shift: got ${shift}, expected true or false`);
+    if (logprobs !== undefined && !(Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= MAX_LOGPROBS)) {
+      throw new SingeError("input", `logprobs: got ${logprobs}, expected a number from 0 to ${MAX_LOGPROBS}`);
+    }
     if (schema !== undefined && regex !== undefined) throw new SingeError("input", "schema and regex are given; give one of them");
     const { context, rewinds, ends } = this.#facts;
     if (drafts && !rewinds) throw new SingeError("input", "drafts: layers of this model keep what came before but not by position; generate without");
@@ -130,8 +134,18 @@ export class LanguageSession {
     const kept = shift ? new Shift(commonBeginning(given, other()), context) : undefined;
     const ids = kept ? kept.fitted(given) : given;
     /** @type {Plan} */
-    const plan = { chooser: sampler(sampling), most: shift ? maxTokens : Math.min(maxTokens, context - ids.length), signal, kept, drafts: new Drafts(drafts, ids), schema, regex };
-    const facts = { tokenizer: this.#llm.tokenizer, ends, prompt: ids.length, stop, most: plan.most, calls, isWhole: () => plan.text?.isWhole ?? false };
+    const plan = {
+      chooser: sampler(sampling),
+      most: shift ? maxTokens : Math.min(maxTokens, context - ids.length),
+      signal,
+      kept,
+      drafts: new Drafts(drafts, ids),
+      schema,
+      regex,
+      logprobs,
+      chances: [],
+    };
+    const facts = { tokenizer: this.#llm.tokenizer, ends, prompt: ids.length, stop, most: plan.most, calls, chances: plan.chances, isWhole: () => plan.text?.isWhole ?? false };
     return new Answer(this.#inTurn.bind(this), (reused) => this.#tokens(ids, plan, reused), facts);
   }
 
@@ -142,12 +156,12 @@ export class LanguageSession {
    * @param {(count: number) => void} reused
    */
   async *#tokens(prompt, plan, reused) {
-    const { chooser, most, signal, drafts, schema, regex } = plan;
+    const { chooser, most, signal, drafts, schema, regex, logprobs, chances } = plan;
     const { context, chunk, ends } = this.#facts;
     if (schema !== undefined || regex !== undefined) plan.text = await this.#llm.constrained(schema, regex);
     const { text } = plan;
     reused(this.#keep(prompt));
-    if (chooser.byRuns && this.#llm.chooses && !text && !drafts.most) return yield* this.#chosen(prompt, plan);
+    if (chooser.byRuns && this.#llm.chooses && !text && !drafts.most && logprobs === undefined) return yield* this.#chosen(prompt, plan);
     const said = [...prompt];
     let seen = [...prompt];
     for (let count = 0; count < most; ) {
@@ -157,8 +171,10 @@ export class LanguageSession {
       const { scores } = await this.#read([...seen, ...guessed], signal, guessed.length + 1);
       let isRight = true;
       for (let at = 0; isRight; at++) {
+        const own = logprobs === undefined ? undefined : scores[at].slice();
         text?.allow(scores[at]);
         const id = chooser.choose(scores[at], said);
+        if (own) chances.push({ ...chance(own, id, /** @type {number} */ (logprobs)), text: this.#llm.tokenizer.decode([id], { skipSpecial: false }) });
         text?.add(id);
         drafts.add(id);
         for (const list of [said, seen]) list.push(id);

@@ -307,6 +307,8 @@ export interface GenerateOptions extends SamplingOptions {
   shift?: boolean;
   /** Guess so many tokens at once, at most 15, by what followed the latest ones before: the same text, sooner where it repeats itself. */
   drafts?: number;
+  /** Of how many likeliest tokens at each place `answer.logprobs` tells the chances. */
+  logprobs?: number;
 }
 
 export interface ChatOptions extends GenerateOptions {
@@ -323,6 +325,14 @@ export interface ToolCall {
   function: { name: string; arguments: string };
 }
 
+/** A token that was chosen, the logarithm of its probability by the model, and the likeliest tokens there with theirs. */
+export interface TokenChance {
+  token: number;
+  text: string;
+  logprob: number;
+  likeliest: [token: number, logprob: number][];
+}
+
 /** The parts of a text, as it is written: `for await (const part of answer)`, once. Leaving the loop ends the answer. */
 export interface Answer extends AsyncIterable<string> {
   text(): Promise<string>;
@@ -334,11 +344,13 @@ export interface Answer extends AsyncIterable<string> {
   /** Milliseconds until the first token, and of the others. */
   readonly timings: { prompt: number; completion: number };
   readonly tokensPerSecond: number;
+  /** Of the tokens so far, if `logprobs` asked for them. */
+  readonly logprobs: readonly TokenChance[];
 }
 
 /**
  * OpenAI's fields that there are: max_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop, tools, tool_choice (auto
- * or none), response_format; and top_k, min_p, regex, shift, drafts, chat_template_kwargs, signal.
+ * or none), response_format, logprobs, top_logprobs; and top_k, min_p, regex, shift, drafts, chat_template_kwargs, signal.
  */
 export interface CompletionRequest {
   messages: readonly Message[];
@@ -354,6 +366,17 @@ export interface CompletionFacts {
   model: string;
 }
 
+interface SpelledChance {
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+
+/** A chunk has those of the tokens since the one before. */
+export interface CompletionChances {
+  content: (SpelledChance & { top_logprobs: SpelledChance[] })[];
+}
+
 export interface CompletionUsage {
   prompt_tokens: number;
   completion_tokens: number;
@@ -363,7 +386,12 @@ export interface CompletionUsage {
 
 export interface Completion extends CompletionFacts {
   object: "chat.completion";
-  choices: { index: 0; message: { role: "assistant"; content: string | null; tool_calls?: readonly ToolCall[] }; logprobs: null; finish_reason: Answer["finishReason"] }[];
+  choices: {
+    index: 0;
+    message: { role: "assistant"; content: string | null; tool_calls?: readonly ToolCall[] };
+    logprobs: CompletionChances | null;
+    finish_reason: Answer["finishReason"];
+  }[];
   usage: CompletionUsage;
 }
 
@@ -372,7 +400,7 @@ export interface CompletionChunk extends CompletionFacts {
   choices: {
     index: 0;
     delta: { role?: "assistant"; content?: string; tool_calls?: readonly (ToolCall & { index: number })[] };
-    logprobs: null;
+    logprobs: CompletionChances | null;
     finish_reason: Answer["finishReason"];
   }[];
   usage?: CompletionUsage;

@@ -6,10 +6,11 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browsers import chromium
 from sites import serving, until
@@ -17,6 +18,7 @@ from text_cases import NOW, TOOLS, written
 from tiny_language import tiny_gguf
 
 import singe as sg
+from singe.language.generation import TokenChance
 from singe.language.tokenizing.tokenizer_json import tokenizer_of
 from singe.tools.cli import main as singe
 from singe.tools.export.stored import narrow, weights
@@ -114,6 +116,16 @@ found.constrained = [
   await told(llm.chat(messages, call)),
   await told(llm.chat(messages, { tools: TOOLS, maxTokens: 9, ...call })),
 ];
+found.chances = [];
+for (const options of [{ temperature: 0 }, { seed: 3, repeatPenalty: 1.3 }, { temperature: 0, drafts: 4 }, { temperature: 0, regex, maxTokens: 40 }]) {
+  const answer = llm.generate("hello hello hello", { maxTokens: 30, logprobs: 3, ...options });
+  await answer.text();
+  found.chances.push(answer.logprobs);
+}
+const asked = { logprobs: true, top_logprobs: 2 };
+found.openai = (await create(asked)).choices[0].logprobs.content;
+found.openaiChunks = [];
+for await (const { choices } of await create({ ...asked, stream: true })) found.openaiChunks.push(...choices[0].logprobs.content);
 found.drafted = await llm.generate("hello hello hello", { temperature: 0, maxTokens: 40, drafts: 4 }).text();
 const shifted = llm.chat(messages, { temperature: 0, maxTokens: 200, shift: true, repeatPenalty: 1.1 });
 found.shifted = [await shifted.text(), shifted.finishReason, shifted.usage.completionTokens];
@@ -133,6 +145,8 @@ found.errors = [
   await failed(() => llm.generate("a", { schema: { type: "string", format: "date" } }).text()),
   await failed(() => llm.generate("a", { schema, regex })),
   await failed(() => create({ tool_choice: "required" })),
+  await failed(() => llm.generate("a", { logprobs: 101 })),
+  await failed(() => create({ top_logprobs: 2 })),
   await failed(() => llm.generate(Array(CONTEXT).fill(70))),
   await failed(() => llm.generate("")),
   await failed(() => llm.generate("a", { temprature: 1 })),
@@ -278,6 +292,15 @@ def constrained(llm: sg.language.LanguageModel) -> list[Any]:
     return [[a.text, a.finish_reason, [call["function"]["name"] for call in a.tool_calls]] for a in answers]
 
 
+def chances(llm: sg.language.LanguageModel) -> list[Sequence[TokenChance]]:
+    """What Python's model says where JavaScript's is asked for `found.chances`."""
+    own: Any = {"max_tokens": 30, "logprobs": 3, "stream": False}
+    regex = r"(hello|bye)! [0-9]{2}"
+    options: list[Any] = [{"temperature": 0}, {"seed": 3, "repeat_penalty": 1.3}, {"temperature": 0, "drafts": 4}]
+    options.append({"temperature": 0, "regex": regex, "max_tokens": 40})
+    return [llm.generate("hello hello hello", **{**own, **some}).logprobs for some in options]
+
+
 @pytest.mark.slow
 def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> None:
     found = in_node(SCRIPT, folder / "chat")
@@ -302,6 +325,20 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
     assert [c["object"] for c in chunks] == ["chat.completion.chunk"] * len(chunks)
     assert chunks[-1]["usage"]["completion_tokens"] == 12
     assert found["constrained"] == constrained(llm)
+    for theirs, own in zip(found["chances"], chances(llm), strict=True):
+        assert [[c["token"], c["text"], *[i for i, _ in c["likeliest"]]] for c in theirs] == [
+            [c.token, c.text, *[i for i, _ in c.likeliest]] for c in own
+        ]
+        for a, b in zip(theirs, own, strict=True):
+            wanted = [b.logprob, *[p for _, p in b.likeliest]]
+            np.testing.assert_allclose([a["logprob"], *[p for _, p in a["likeliest"]]], wanted, atol=5e-3)
+    assert found["openaiChunks"] == found["openai"]
+    answer = llm.chat(MESSAGES, temperature=0, max_tokens=12, logprobs=2)
+    assert answer.text == text
+    for theirs, own in zip(found["openai"], answer.logprobs, strict=True):
+        spelled = [llm.tokenizer.decode([i], skip_special=False) for i, _ in own.likeliest]
+        assert [x["token"] for x in (theirs, *theirs["top_logprobs"])] == [own.text, *spelled]
+        assert theirs["bytes"] == list(own.text.encode())
     repeated: Any = {"temperature": 0, "max_tokens": 40}
     assert found["drafted"] == llm.generate("hello hello hello", **repeated).text
     shifted = llm.chat(MESSAGES, temperature=0, max_tokens=200, shift=True, repeat_penalty=1.1)
@@ -320,6 +357,8 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
         ("input", 'the keyword "format" of string is not supported'),
         ("input", "schema and regex are given"),
         ("input", 'tool_choice: got "required", expected auto or none'),
+        ("input", "logprobs: got 101, expected a number from 0 to 100"),
+        ("input", "top_logprobs is given without logprobs"),
         ("input", "the prompt has 96 tokens, and there is room for 95 and an answer"),
         ("input", "the prompt has no tokens"),
         ("input", 'unknown option "temprature": expected some of temperature, topK'),
