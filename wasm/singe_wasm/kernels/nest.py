@@ -159,7 +159,7 @@ class _NestWriter:
         self.w = w
         self.lane, self.lane_is_inner = choose_lane(kernel)
         self.kernel, self.ranges = take_ranges(kernel, self.lane)
-        weight = len(scalar.postorder(self.kernel.roots))
+        weight = self._weight()
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.other, self.block = blocks(kernel, self.lane, 4 * self.unroll)
         self.by_lines = self._folds_along_others() and weight <= HEAVY_EXPRESSIONS
@@ -182,6 +182,15 @@ class _NestWriter:
                 loops.append(_KernelLoop(v, self.w.i32(), d, level + i, self.block if v is self.other else 1))
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
+
+    def _weight(self) -> int:
+        """How many expressions each vector computes for itself; the others it shares with the vectors beside it."""
+        varying: set[Expr] = set()
+        for e in scalar.postorder(self.kernel.roots):
+            is_result = e.word == "var" and e.value[1] is None
+            if self.lane in (None, e) or is_result or not varying.isdisjoint(e.args):
+                varying.add(e)
+        return len(varying)
 
     def _folds_along_others(self) -> bool:
         """Whether there is a long fold for each lane, so that the next turn's elements are in other cache lines."""
