@@ -254,6 +254,23 @@ def test_what_is_recognised_by_no_head_is_refused_with_its_shapes() -> None:
         sg.task("detect", detector({"logits": np.zeros((1, 3))}))
 
 
+def test_numbers_that_are_no_classes_and_boxes_that_are_no_corners_are_refused() -> None:
+    poses = {"output0": np.zeros((1, 56, len(FINE)))}
+    with pytest.raises(InputError, match="with 52 classes it wants labels"):
+        sg.task("detect", detector(poses))
+    assert sg.task("detect", detector(poses), labels=[f"part {k}" for k in range(52)]).info.head == "yolo8"
+    with pytest.raises(InputError, match="with 1 labels are none of those that are known"):
+        sg.task("detect", detector(poses), labels=["person"])
+    raw = {"boxes": (1, 19206, 4), "scores": (1, 19206, 90)}
+
+    def function(images: sg.Tensor) -> dict[str, sg.Tensor]:
+        return {name: sg.zeros(shape) + images.sum() for name, shape in raw.items()}
+
+    efficient = Model.of(function, {"images": (1, 3, 320, 320)}, "numpy")
+    with pytest.raises(InputError, match="are none of those that are known"):
+        sg.task("detect", efficient)
+
+
 def test_labels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(
         InputError,

@@ -64,6 +64,7 @@ _PAGE_PARTS: Final = (
 )  # fmt: skip
 
 _HUB: Final = "https://huggingface.co"
+_E5: Final = f"{_HUB}/Xenova/multilingual-e5-small/resolve/761b726dd34fb83930e26aab4e9ac3899aa1fa78"
 _RELEASES: Final = "https://github.com/Megvii-BaseDetection/YOLOX/releases/download/0.1.1rc0"
 _OPENCV: Final = "https://media.githubusercontent.com/media/opencv/opencv_zoo"
 
@@ -305,6 +306,21 @@ _ROWS: Final = (
             _WORDS_OF_BERT,
         ),
         {"head": "mean", "length": 256},
+    ),
+    ZooModel(
+        "multilingual-e5", "embed", "sentences of a hundred languages as 384 numbers (multilingual-e5-small, weights of 8 bits)",
+        "MIT", "Microsoft", "https://huggingface.co/intfloat/multilingual-e5-small",
+        (
+            ZooFile(
+                "multilingual_e5.onnx", 118_308_185, "f80102d3f2a1229f387d3c81909990d8945513e347b0eab049f7de3c6f98c193",
+                (Url(f"{_E5}/onnx/model_quantized.onnx"),),
+            ),
+            ZooFile(
+                "tokenizer.json", 17_082_730, "0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39",
+                (Url(f"{_E5}/tokenizer.json"),),
+            ),
+        ),
+        {"head": "mean", "length": 512, "prompts": {"query": "query: ", "passage": "passage: "}, "prompt": "query"},
     ),
     ZooModel(
         "ms-marco", "rerank", "how well a text answers a question, English (MiniLM-L6, weights of 8 bits)",

@@ -21,6 +21,10 @@ OVERLAP: Final = 0.45
 _STRIDES: Final = (8, 16, 32, 64)
 _BINS: Final = 8
 """NanoDet and PicoDet say how far each edge of a box is as chances of 0 to 7 strides."""
+_RAW, _RAW_STRIDES = 9, (8, 16, 32, 64, 128)
+"""Anchors in a cell, and strides, of EfficientDet, whose boxes are told from its anchors: they are no parts of the input."""
+_OF_POSE: Final = 4 + 1 + 17 * 3
+"""The numbers of a place in a model of people with points, which are no classes: so many want labels."""
 _KEEPS_ALL: Final = 1.0
 
 
@@ -68,6 +72,8 @@ def _without_masks(shapes: Shapes) -> tuple[Shapes, int]:
 def _is_yolo8(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     shapes, masks = _without_masks(shapes)
     if (rows := _rows(shapes)) is None or rows[1] <= rows[0] or not _classes(rows[0], 4 + masks, asked):
+        return None
+    if rows[0] == _OF_POSE and asked.labels is None:
         return None
     return {"output": next(iter(shapes)), "ends": rows[0] - masks} if _strides(rows[1], asked.size) else None
 
@@ -130,7 +136,12 @@ def _is_detr(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
 
 def is_ssd(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     boxes, scores = _pair(shapes)
-    if boxes is None or scores is None or shapes[boxes][1] <= 2000:
+    if (
+        boxes is None
+        or scores is None
+        or shapes[boxes][1] <= 2000
+        or shapes[boxes][1] == _RAW * len(cells(asked.size, _RAW_STRIDES))
+    ):
         return None
     return {"boxes": boxes, "scores": scores} if asked.labels in (None, shapes[scores][2] - 1) else None
 
@@ -243,7 +254,8 @@ HEADS: Final = (
     Head("detr", "logits and boxes of queries: DETR, RT-DETR", _is_detr, _decoded(_detr, _KEEPS_ALL), {"fit": "stretch"}),
     Head("ssd", "scores with a background, and boxes as parts of the input: SSD", is_ssd, _decoded(ssd), {"fit": "stretch", **_AROUND_ZERO}),
     Head("list", "rows of corners, score and class: YOLOv10, and models that suppress boxes themselves", _is_list, _decoded(_list, _KEEPS_ALL)),
-    Head("yolo8", "(1, 4 + classes, places), and what masks are made of, which are left out: YOLOv8 to 12", _is_yolo8, _decoded(_yolo8)),
+    Head("yolo8", "(1, 4 + classes, places), and what masks are made of, which are left out: YOLOv8 to 12; with 52 classes it wants labels, since "
+         "models of people with points have as many numbers", _is_yolo8, _decoded(_yolo8)),
     Head("yolo5", "(1, 3 · places, 5 + classes), and what masks are made of, which are left out: YOLOv5, v7", _is_yolo5, _decoded(_yolo5)),
     Head("picodet", "for each stride (1, places, classes) and (1, places, 32): PicoDet, NanoDet", _is_picodet, _decoded(_picodet),
          {"fit": "stretch", "mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}),
