@@ -14,7 +14,9 @@ from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
 from singe.speech.hearing.mel import slaney_bands
+from singe.speech.whisper.files import files_in
 from singe.speech.whisper.model import SpeechModel
+from singe.speech.whisper.onnx_weights import onnx_weights
 from singe.speech.whisper.spectrogram import LENGTH, STEP, samples_for
 from singe.speech.whisper.whole import MOST_TEXTS, TYPES, samples_of
 from singe.weights import read_weights
@@ -102,6 +104,18 @@ def test_one_program_with_all_functions_says_what_several_models_say(folder: Pat
     run(ids=ids[:5], keys=count(5), rows=count(1))
     beside = run(ids=[ids[5]] * MOST_TEXTS, keys=count(6), rows=count(1), order=[0] * MOST_TEXTS)["scores"]
     np.testing.assert_allclose(beside, np.tile(scores[5], (MOST_TEXTS, 1)), atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "names", [["decoder_model_merged.onnx"], ["decoder_model.onnx", "decoder_with_past_model.onnx"]]
+)
+def test_the_weights_of_onnx_files_are_those_of_safetensors(names: list[str], tmp_path: Path) -> None:
+    path = tiny_whisper.onnx_files(tmp_path / "onnx", *names)
+    stored, wanted = onnx_weights(files_in(path)), tiny_whisper.arrays()
+    assert stored.keys() - {"proj_out.weight"} == wanted.keys()
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(stored[name].read(), array, err_msg=name)
+    assert opened(path).model("numpy").whole("hear").name == "hear"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from .description import WhisperDescription, of_config, of_ctranslate2
 from .model import SpeechModel, WhisperModel
 from .onnx_model import FILES as ONNX
 from .onnx_model import OnnxWhisper, is_onnx
+from .onnx_weights import onnx_weights
 
 CONFIG: Final = "config.json"
 GENERATION: Final = "generation_config.json"
@@ -106,25 +107,31 @@ def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) 
         )
     config = read_json_object(files[CONFIG])
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
-    if form is not None and (form not in FORMS or weights is None):
-        raise InputError(f"{name}: weights {form!r:.40}, expected one of {', '.join(FORMS)}, and no ONNX files")
-    if weights is None:
-        description = of_config(config, generation, name)
-        return WhisperFiles(name, description, files[TOKENIZER], lambda device: OnnxWhisper(description, files, device))
-    found = read_weights(files[weights])
-    if weights == _CTRANSLATE2:
+    if form is not None and form not in FORMS:
+        raise InputError(f"{name}: weights {form!r:.40}, expected one of {', '.join(FORMS)}")
+    found = None if weights is None else read_weights(files[weights])
+    if found is not None and weights == _CTRANSLATE2:
         description, rules = of_ctranslate2(found, config, name), _OF_CTRANSLATE2
     else:
         description, rules = of_config(config, generation, name), _OF_HUGGING_FACE
-    stored = _renamed(found, rules, name)
-    if form is not None:
-        stored = {
-            key: array if _PLACES in key else rounded(array, _TABLE if key == _TOKENS else form)
-            for key, array in stored.items()
-        }
-    return WhisperFiles(
-        name, description, files[TOKENIZER], lambda device: WhisperModel(description, Tensors(stored, name), device)
-    )
+
+    def tensors() -> Tensors:
+        stored = _renamed(found or Weights(onnx_weights(files)), rules, name)
+        return Tensors(stored if form is None else _rounded(stored, form), name)
+
+    def model(device: str | Device) -> SpeechModel:
+        if found is None and form is None:
+            return OnnxWhisper(description, files, tensors, device)
+        return WhisperModel(description, tensors(), device)
+
+    return WhisperFiles(name, description, files[TOKENIZER], model)
+
+
+def _rounded(stored: Mapping[str, StoredArray], form: str) -> dict[str, StoredArray]:
+    return {
+        key: array if _PLACES in key else rounded(array, _TABLE if key == _TOKENS else form)
+        for key, array in stored.items()
+    }
 
 
 def _renamed(weights: Weights, rules: Mapping[str, str], name: str) -> dict[str, StoredArray]:

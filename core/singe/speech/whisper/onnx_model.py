@@ -5,20 +5,22 @@ The decoder is one file that serves the first tokens and later ones (`decoder_mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ...errors import FormatError, InputError
+from ...language.files import Tensors
 from ...model.files import load
 from ...model.model import Model
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from .description import WhisperDescription
-from .network import HEAR_TYPES, features, hear_shapes
+from .network import HEAR_TYPES, Whisper, features, hear_shapes
 from .spectrogram import LENGTH, STEP, BandPowers, samples_for
+from .whole import whole
 
 ENCODER: Final = "encoder_model.onnx"
 MERGED: Final = "decoder_model_merged.onnx"
@@ -38,9 +40,15 @@ class OnnxWhisper:
     """Such a model on a device: a SpeechModel."""
 
     def __init__(
-        self, description: WhisperDescription, files: Mapping[str, Path], device: str | Device = "auto"
+        self,
+        description: WhisperDescription,
+        files: Mapping[str, Path],
+        tensors: Callable[[], Tensors],
+        device: str | Device = "auto",
     ) -> None:
+        """tensors: the weights of the files."""
         self.description: Final = description
+        self._tensors: Final = tensors
         self.device: Final = open_device(device)
         d = description
         samples = d.frames * STEP + LENGTH - STEP
@@ -68,9 +76,7 @@ class OnnxWhisper:
         return OnnxTexts(self, count)
 
     def whole(self, name: str) -> Model:
-        raise InputError(
-            "transcribe: ONNX files are several models, which are not exported; give a folder with model.safetensors, or of CTranslate2"
-        )
+        return whole(Whisper(self.description, self._tensors()), self.device, name)
 
     def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(
