@@ -109,16 +109,22 @@ export class HearingModel {
   }
 }
 
+/** @param {Float32Array} scores */
+function highestOf(scores) {
+  let most = -Infinity;
+  for (let k = 0; k < scores.length; k++) if (scores[k] > most) most = scores[k];
+  return most;
+}
+
 /**
  * The logarithm of the sum of the powers of e.
  * @param {Float32Array} scores
  * @param {number} [scale] by which they are divided
  */
 function logSum(scores, scale = 1) {
-  let most = -Infinity;
-  for (const score of scores) if (score > most) most = score;
+  const most = highestOf(scores);
   let sum = 0;
-  for (const score of scores) if (score > -Infinity) sum += Math.exp((score - most) / scale);
+  for (let k = 0; k < scores.length; k++) if (scores[k] > -Infinity) sum += Math.exp((scores[k] - most) / scale);
   return most / scale + Math.log(sum);
 }
 
@@ -183,8 +189,7 @@ export class HearingTokens {
       const latest = said.findLast((id) => id >= times);
       if (latest !== undefined) scores.fill(-Infinity, times, last && !before ? latest : latest + 1);
     }
-    const texts = scores.subarray(0, times).reduce((most, score) => Math.max(most, score), -Infinity);
-    if (logSum(scores.subarray(times)) > texts) scores.fill(-Infinity, 0, times);
+    if (logSum(scores.subarray(times)) > highestOf(scores.subarray(0, times))) scores.fill(-Infinity, 0, times);
   }
 }
 

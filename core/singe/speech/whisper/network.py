@@ -135,7 +135,8 @@ class WhisperDecoderLayer(Module):
             name: _ordered(states[name], texts, self.heads, order).update_slice(y, 0, past, 0)
             for name, y in (("keys", k), ("values", v))
         }
-        keys, values = (y if y.shape[0] == rows else y[:rows] for y in after.values())
+        # Of states with room for more texts only what is used is copied.
+        keys, values = (y if y.shape[0] == rows else _part(y[:rows], 1, 0, used) for y in after.values())
         y = _attend(q, keys, values, causal=True, past=past, keys=used)
         _, length, size = y.shape
         y = y.reshape(texts, self.heads, length, size).swapaxes(1, 2).reshape(texts * length, self.heads * size)
