@@ -67,6 +67,34 @@ def test_a_wav_file_that_is_written_is_read_again() -> None:
     np.testing.assert_allclose(found.samples, samples, rtol=0, atol=1e-4)
 
 
+LAWS: Final = {
+    6: {0xD5: 8, 0x55: -8, 0xAA: 32256, 0x2A: -32256, 0xC5: 264, 0x85: 4224},
+    7: {0xFF: 0, 0x7F: 0, 0x80: 32124, 0x00: -32124, 0xEF: 132, 0xAA: 5372},
+}
+"""A-law and µ-law of G.711: a byte ↦ the number of 16 bits."""
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_sounds_of_telephones_are_read(kind: int) -> None:
+    body = bytes(LAWS[kind])
+    head = struct.pack("<4sIHHIIHH", b"fmt ", 16, kind, 1, 8000, 8000, 1, 8)
+    found = sound_of(b"RIFF\0\0\0\0WAVE" + head + struct.pack("<4sI", b"data", len(body)) + body)
+    assert (found.samples * 32768).tolist() == list(LAWS[kind].values())
+
+
+def test_a_long_wav_file_says_elsewhere_how_many_samples_it_has() -> None:
+    samples = np.clip(RNG.normal(0, 0.5, 99), -1, 1).astype(np.float32)
+    plain = wav_bytes(samples, RATE)
+    sizes = struct.pack("<4sIQQQI", b"ds64", 28, len(plain), 198, 99, 0)
+    long = (
+        b"RF64\xff\xff\xff\xffWAVE"
+        + sizes
+        + plain[12:].replace(struct.pack("<4sI", b"data", 198), b"data\xff\xff\xff\xff")
+    )
+    found = sound_of(long + b"LIST\2\0\0\0ab")
+    np.testing.assert_array_equal(found.samples, sound_of(plain).samples)
+
+
 GIVEN: Final[dict[str, tuple[Any, int | None]]] = {
     "floats": (np.array([0.5, -0.25], np.float32), 16000),
     "float64": (np.array([0.5, -0.25]), 16000),

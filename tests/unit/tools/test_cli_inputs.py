@@ -197,7 +197,7 @@ REFUSED = {
     "an archive of other names": (["--input", "{}/two.npz"], "no array 'x'; it has p, q"),
     "an archive that is none": (["--input", "{}/bad.npz"], "bad.npz"),
     "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: "),
-    "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 7; expected integers of 8, 16, 24"),
+    "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 17; expected integers of 8, 16, 24"),
     "a sound of no number": (
         ["--input", "{}/nan.wav"],
         "samples that are not finite, or above 100; expected numbers around −1 to 1",
@@ -224,7 +224,7 @@ def test_bad_files_are_code_2_and_one_line(
     for bad in ("bad.npz", "bad.wav", "labels"):
         (tmp_path / bad).write_text("cat\ndog\n")
     sound(tmp_path / "s.wav", np.zeros(9), 2, 8000)
-    (tmp_path / "law.wav").write_bytes(chunked(b"data", bytes(9), struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8)))
+    (tmp_path / "law.wav").write_bytes(chunked(b"data", bytes(9), struct.pack("<HHIIHH", 17, 1, 8000, 8000, 1, 4)))
     (tmp_path / "nan.wav").write_bytes(
         chunked(b"data", np.array([1, np.nan], "<f4").tobytes(), struct.pack("<HHIIHH", 3, 1, 8000, 8000, 4, 32))
     )

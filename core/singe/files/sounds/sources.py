@@ -20,7 +20,11 @@ SUFFIXES: Final = frozenset(
     (".aac", ".aif", ".aiff", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus", ".wav", ".wave")
 )
 MAX_BYTES: Final = 1 << 31
-READERS: Final[Mapping[bytes, Callable[[bytes, object], Sound]]] = {wav.MAGIC: wav.read_wav, flac.MAGIC: flac.read_flac}
+READERS: Final[Mapping[bytes, Callable[[bytes, object], Sound]]] = {
+    wav.MAGIC: wav.read_wav,
+    wav.LONG: wav.read_wav,
+    flac.MAGIC: flac.read_flac,
+}
 """The first bytes of a file ↦ what reads it; optional packages read others."""
 MAX_CHANNELS: Final = 64
 _WHOLE: Final = {np.dtype(kind): -np.iinfo(kind).min for kind in (np.int8, np.int16, np.int32)}
