@@ -24,8 +24,8 @@ from ..tasks.text.medium import TEXT
 from ..texts import say
 from .progress import doing
 
-PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
-"""Options that say how a picture is prepared."""
+PREPARATION: Final = ("size", "crop", "mean", "std", "layout", "fit", "order", "beside", "before")
+"""Options that say how what a model takes is prepared."""
 SETTINGS: Final = (
     "threshold", "top", "language", "translate", "beams", "prompt", "dimensions", "hypothesis", "several",
     "words", "speed", "speaker", "src_lang", "tgt_lang",
@@ -138,6 +138,6 @@ def task_of_several(model: str) -> str | None:
 
 def task_of(args: Namespace, kind: str, device: str, labels: str | None) -> AnyTask:
     """The task that options name. labels: of the model."""
-    given = {name: value for name in (*PICTURES, "weights") if (value := getattr(args, name, None)) is not None}
+    given = {name: value for name in (*PREPARATION, "weights") if (value := getattr(args, name, None)) is not None}
     with doing("loading"):
         return make_task(kind, args.model, labels=labels, head=args.head or "", device=device, **given)

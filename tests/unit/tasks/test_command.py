@@ -49,6 +49,23 @@ def test_answers_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "2 in " in out
 
 
+def test_a_file_that_is_not_there_is_refused_before_a_model_is_loaded(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, folder / "none.png", "--model", folder / "no model")
+    assert code == 2
+    assert "none.png: cannot be read: no such file" in err
+
+
+def test_a_tokenizer_may_be_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sg.onnx.save(token_vectors(), folder / "net.onnx")
+    beside = folder_of(folder / "words")
+    code = cli.main(
+        ["task", "embed", "the cat", "--model", str(folder / "net.onnx"), "--beside", str(beside), "--device", "numpy"]
+    )
+    assert (code, "a vector of 8 numbers" in capsys.readouterr().out) == (0, True)
+
+
 def test_a_model_that_is_no_task_yet_becomes_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "names.txt").write_text("R\nG\nB\n")
     code, out, _ = run(

@@ -93,7 +93,7 @@ def _frames(
     if before and "before" not in given and sum(d for s in states for d in s[:1] if isinstance(d, int)) != _LAYERS:
         raise InputError(
             f"task: the model takes rows of {width} samples, as Silero's do, but remembers other things, and does not say how many of them are of "
-            "the row before: give before=, such as 64"
+            "the row before: give it as before, such as 64"
         )
     is_sequence = isinstance(shape[0], Size) and not any(isinstance(d, Size) for s in states for d in s)
     sizes = {str(d): 1 for o in (x, *others) for d in o.shape or () if isinstance(d, Size)}

@@ -94,7 +94,7 @@ def tokenizer_file(kind: str, files: Mapping[str, Path]) -> bytes:
         return read_bounded(files[TOKENIZER], MAX_TOKENIZER)
     if WORDS not in files:
         raise InputError(
-            f"{kind}: no {TOKENIZER} and no {WORDS}: expected one beside the model, in a folder of Hugging Face, or in that of beside="
+            f"{kind}: no {TOKENIZER} and no {WORDS}: expected one beside the model, in a folder of Hugging Face, or in the folder that beside names"
         )
     from ...language.tokenizing.vocab_txt import vocab_txt_values  # noqa: PLC0415 (pictures need none)
 

@@ -188,6 +188,10 @@ def _decoding(command: argparse.ArgumentParser) -> None:
     group.add_argument("--head", metavar="NAME", help="how outputs are decoded (default: found by their shapes)")
     group.add_argument("--fit", choices=FITS, help="how pictures meet the model's size (default: as the head expects)")
     group.add_argument("--order", choices=ORDERS, help="the order of colours (default: as the head expects)")
+    group.add_argument("--beside", metavar="FOLDER", help="of texts: where the tokenizer is, if not beside the model")
+    group.add_argument(
+        "--before", metavar="N", type=positive, help="of sounds: how many samples of a row are of the row before"
+    )
 
 
 def _inspect(command: argparse.ArgumentParser) -> None:
