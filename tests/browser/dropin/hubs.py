@@ -172,16 +172,97 @@ def depth_model(path: Path) -> None:
     )
 
 
+PICTURE: Final[Mapping[str, tuple[int, Sequence[int | str]]]] = {
+    "pixel_values": (FLOAT, ("batch_size", 3, "height", "width"))
+}
+
+
+def segmenter(path: Path, classes: int, name: str) -> None:
+    """A network of convolutions, whose answer has half of the picture's height and width: SegFormer's, and MODNet's of one class between 0 and 1."""
+    net = Net()
+    x = net(
+        "Relu",
+        net("Conv", next(iter(PICTURE)), net.weight(WIDTH, 3, 3, 3), net.weight(WIDTH), strides=[4, 4], pads=[1] * 4),
+    )
+    x = net("Resize", x, "", np.array([1, 1, 2, 2], np.float32), mode="linear")
+    x = net("Conv", x, net.weight(classes, WIDTH, 1, 1), net.weight(classes), name=name if classes > 1 else "")
+    if classes == 1:
+        net("Sigmoid", x, name=name)
+    net.save(path, PICTURE, {name: ("batch_size", classes, "rows", "columns")})
+
+
+def upscaler(path: Path) -> None:
+    """A picture of twice the height and width, as Swin2SR gives it."""
+    net = Net()
+    x = net("Conv", next(iter(PICTURE)), net.weight(12, 3, 3, 3), net.weight(12), pads=[1] * 4)
+    net("DepthToSpace", net("Sigmoid", x), blocksize=2, name="reconstruction")
+    net.save(path, PICTURE, {"reconstruction": ("batch_size", 3, "rows", "columns")})
+
+
+def picture_encoder(path: Path) -> None:
+    """ViT, up to its last hidden state."""
+    net = Net()
+    net("Identity", patches(net), name="last_hidden_state")
+    net.save(path, PICTURE, {"last_hidden_state": ("batch_size", "patches", WIDTH)})
+
+
+def picture_text_model(path: Path) -> None:
+    """CLIP: how well each text tells what is in each picture."""
+    net = Net()
+
+    def direction(x: str) -> str:
+        found = net.linear(x, WIDTH, WIDTH)
+        return net("Div", found, net("ReduceL2", found, axes=[1], keepdims=1))
+
+    text = direction(net("Gather", text_encoder(net), np.array(0, np.int64), axis=1))
+    picture = direction(net("ReduceMean", patches(net), axes=[1], keepdims=0))
+    product = net("MatMul", picture, net("Transpose", text, perm=[1, 0]))
+    net("Mul", product, np.array(10, np.float32), name="logits_per_image")
+    net.save(
+        path,
+        {**TEXT, "pixel_values": (FLOAT, ("pictures", 3, SIDE, SIDE))},
+        {"logits_per_image": ("pictures", "batch_size")},
+    )
+
+
+def voice_model(path: Path) -> None:
+    """VITS: how long each token sounds is an outcome of the network, and so is the length of the sound."""
+    net = Net()
+    x = text_encoder(net)
+    chance = net("Sigmoid", net.linear(x, WIDTH, 1))
+    durations = net("Ceil", net("Mul", chance, np.array(5, np.float32)))
+    ends = net("CumSum", durations, np.array(1, np.int64))
+    total = net("Cast", net("ReduceMax", ends, keepdims=0), to=INT64)
+    frames = net("Cast", net("Range", np.array(0, np.int64), total, np.array(1, np.int64)), to=FLOAT)
+    begun = net("GreaterOrEqual", frames, net("Sub", ends, durations))
+    spoken = net("Cast", net("And", begun, net("Less", frames, ends)), to=FLOAT)
+    x = net("MatMul", net("Transpose", spoken, perm=[0, 2, 1]), x)
+    sound = net("ConvTranspose", net("Transpose", x, perm=[0, 2, 1]), net.weight(WIDTH, 1, 16), strides=[8])
+    net("Tanh", net("Squeeze", sound, np.array([1], np.int64)), name="waveform")
+    net.save(path, TEXT, {"waveform": ("batch_size", "samples")})
+
+
+def sound_encoder(net: Net) -> str:
+    """wav2vec 2, up to its last hidden state: frames."""
+    sound = net("Unsqueeze", "input_values", np.array([1], np.int64))
+    frames = net("Conv", sound, net.weight(WIDTH, 1, 400), net.weight(WIDTH), strides=[320])
+    return net.block(net("Transpose", frames, perm=[0, 2, 1]), np.zeros((1, 1, 1, 1), np.float32))  # pyright: ignore[reportArgumentType]
+
+
+SOUND: Final[Mapping[str, tuple[int, Sequence[int | str]]]] = {"input_values": (FLOAT, ("batch_size", "samples"))}
+
+
 def speech_model(path: Path) -> None:
     """wav2vec 2 with CTC: a letter for each frame."""
     net = Net()
-    sound = net("Unsqueeze", "input_values", np.array([1], np.int64))
-    frames = net("Conv", sound, net.weight(WIDTH, 1, 400), net.weight(WIDTH), strides=[320])
-    x = net.block(net("Transpose", frames, perm=[0, 2, 1]), np.zeros((1, 1, 1, 1), np.float32))  # pyright: ignore[reportArgumentType]
-    net.linear(x, WIDTH, len(LETTERS), name="logits")
-    net.save(
-        path, {"input_values": (FLOAT, ("batch_size", "samples"))}, {"logits": ("batch_size", "frames", len(LETTERS))}
-    )
+    net.linear(sound_encoder(net), WIDTH, len(LETTERS), name="logits")
+    net.save(path, SOUND, {"logits": ("batch_size", "frames", len(LETTERS))})
+
+
+def sound_classifier(path: Path) -> None:
+    net = Net()
+    net.linear(net("ReduceMean", sound_encoder(net), axes=[1], keepdims=0), WIDTH, 4, name="logits")
+    net.save(path, SOUND, {"logits": ("batch_size", 4)})
 
 
 def decoder(path: Path) -> None:

@@ -117,9 +117,40 @@ def depths(folder: Path) -> None:
     hubs.write_hub(folder, config, words=False, preprocessor_config=processor)
 
 
+def of_pictures(
+    model: Callable[[Path], None], model_type: str, head: str, processor: str, words: bool = False, **settings: Any
+) -> Callable[[Path], None]:
+    """What writes a folder whose pictures are prepared by this class."""
+
+    def write(folder: Path) -> None:
+        model(folder / "onnx" / "model.onnx")
+        config = {"model_type": model_type, "architectures": [head], **hubs.labels(4)}
+        hubs.write_hub(
+            folder,
+            config,
+            words=words,
+            preprocessor_config={**hubs.PICTURES, "image_processor_type": processor, **settings},
+        )
+
+    return write
+
+
+def voice(folder: Path) -> None:
+    hubs.voice_model(folder / "onnx" / "model.onnx")
+    hubs.write_hub(folder, {"model_type": "vits", "architectures": ["VitsModel"], "sampling_rate": 16000})
+
+
+EXTRACTOR: Final = {"feature_extractor_type": "Wav2Vec2FeatureExtractor", "do_normalize": True, "sampling_rate": 16000}
+
+
+def sounds(folder: Path) -> None:
+    hubs.sound_classifier(folder / "onnx" / "model.onnx")
+    config = {"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForSequenceClassification"], **hubs.labels(4)}
+    hubs.write_hub(folder, config, words=False, preprocessor_config=EXTRACTOR)
+
+
 def speech(folder: Path) -> None:
     hubs.speech_model(folder / "onnx" / "model.onnx")
-    extractor = {"feature_extractor_type": "Wav2Vec2FeatureExtractor", "do_normalize": True, "sampling_rate": 16000}
     settings = {
         "tokenizer_class": "Wav2Vec2CTCTokenizer",
         "pad_token": "<pad>",
@@ -128,7 +159,7 @@ def speech(folder: Path) -> None:
     }
     hubs.write_hub(
         folder, {"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"]}, words=False,
-        tokenizer=hubs.letter_tokenizer(), tokenizer_config=settings, preprocessor_config=extractor,
+        tokenizer=hubs.letter_tokenizer(), tokenizer_config=settings, preprocessor_config=EXTRACTOR,
     )  # fmt: skip
 
 
@@ -166,6 +197,34 @@ CASES: Final[Mapping[str, Case]] = {
     "image-classification": Case(pictures, [PHOTO, {"top_k": 5}]),
     "object-detection": Case(objects, [PHOTO, {"threshold": 0.1}]),
     "depth-estimation": Case(depths, [PHOTO]),
+    "image-segmentation": Case(
+        of_pictures(
+            partial(hubs.segmenter, classes=4, name="logits"),
+            "segformer",
+            "SegformerForSemanticSegmentation",
+            "SegformerImageProcessor",
+        ),
+        [PHOTO],
+    ),
+    "background-removal": Case(
+        of_pictures(partial(hubs.segmenter, classes=1, name="output"), "modnet", "MODNet", "ImageFeatureExtractor"),
+        [PHOTO],
+    ),
+    "image-to-image": Case(
+        of_pictures(
+            hubs.upscaler, "swin2sr", "Swin2SRForImageSuperResolution", "Swin2SRImageProcessor", pad_size=8, do_pad=True
+        ),
+        [PHOTO],
+    ),
+    "image-feature-extraction": Case(
+        of_pictures(hubs.picture_encoder, "vit", "ViTModel", "ViTFeatureExtractor"), [PHOTO]
+    ),
+    "zero-shot-image-classification": Case(
+        of_pictures(hubs.picture_text_model, "clip", "CLIPModel", "CLIPImageProcessor", words=True),
+        [PHOTO, ["cat", "dog", "house"]],
+    ),
+    "audio-classification": Case(sounds, [{"samples": 9000}, {"top_k": 4}]),
+    "text-to-audio": Case(voice, ["hello world, how are you"]),
     "automatic-speech-recognition": Case(speech, [{"samples": 9000}]),
     **{
         f"whisper-{dtype}": Case(
@@ -176,6 +235,7 @@ CASES: Final[Mapping[str, Case]] = {
         )
         for dtype in whisper_hub.SUFFIX
     },
+    "summarization": Case(translation, [SENTENCES[0], {"max_new_tokens": 12}]),
     "text2text-generation": Case(translation, ["the cat sat on the mat", {"max_new_tokens": 12}]),
     "text-generation": Case(language, ["the cat sat", {"max_new_tokens": 12, "do_sample": False}]),
 }
