@@ -290,10 +290,36 @@ def text2tashkeel(_: Path) -> Answers:
     return {name: [Diacritizer(name)(text)] for name in ("bilstm-int8", "rawi-int8", "rawi-ensemble")}
 
 
+def captcha_whisperer(_: Path) -> Answers:
+    """The letters of small pictures, by convolutions and LSTMs in both directions."""
+    from io import BytesIO
+
+    from captcha_whisperer import CaptchaRecognizer
+    from PIL import Image, ImageDraw, ImageFont
+
+    recognizer = CaptchaRecognizer()
+    found = []
+    for text in ("7k2p9", "ab3de", "HELLO"):
+        picture, data = Image.new("RGB", (160, 60), "white"), BytesIO()
+        ImageDraw.Draw(picture).text((10, 8), text, fill="black", font=ImageFont.load_default(36))
+        picture.save(data, "PNG")
+        found.append(recognizer.recognize_bytes(data.getvalue()))
+    return {"texts": [x["text"] for x in found], "confidences": np.array([x["confidence"] for x in found])}
+
+
+def khmersm(_: Path) -> Answers:
+    """The words of Khmer texts, which have no spaces; the model's weights are external data."""
+    from khmersm import segment
+
+    texts = ("ខ្ញុំស្រលាញ់ប្រទេសកម្ពុជាហើយខ្ញុំចង់ទៅលេងប្រាសាទអង្គរវត្ត", "សួស្តីអ្នកទាំងអស់គ្នា")
+    return {"words": [segment(text) for text in texts]}
+
+
 PROGRAMS: Final[Mapping[str, Callable[[Path], Answers]]] = {
     f.__name__: f
     for f in (
         magika, rapidocr_onnxruntime, openwakeword, silero_vad, fastembed, onnx_asr, arabic_name_romanizer, text2tashkeel,
+        captcha_whisperer, khmersm,
     )
 }  # fmt: skip
 
