@@ -18,6 +18,7 @@ from singe.tasks.picture import spec as images
 from singe.tasks.picture.spec import PictureSpec
 from singe.tools.export.bundle import draft, export
 from singe.tools.export.page import single_page
+from singe.tools.export.page.own_page import TASK_PAGES, own_page
 
 PHOTO = ROOT / "docs" / "digits.png"
 
@@ -126,3 +127,12 @@ def test_every_script_that_a_bundle_has_is_named_in_the_page() -> None:
     left = [m.start() for m in single_page._SCRIPT.finditer(page.replace('\\"', '"'))]
     text = page.replace('\\"', '"')
     assert all(single_page._WORKER.search(text[at - 20 : at]) for at in left)
+
+
+@pytest.mark.parametrize("name", sorted(set(TASK_PAGES.values())))
+def test_a_tasks_page_is_not_refused_on_the_disk(name: str) -> None:
+    """The lines that refuse a folder's page there are left out, and nothing else: `start` describes the bundle and offers its devices."""
+    page = single_page.single_page({"index.html": own_page(name, "")}).decode()
+    start = page[page.index("async function start(") :]
+    assert "location.protocol" not in page
+    assert start.index("await describe()") < start.index("new Option(") < start.index("\n}\n")

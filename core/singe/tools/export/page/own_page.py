@@ -22,8 +22,8 @@ TASK_PAGES: Final = {
     "picture": "task.html", "sound": "sounds.html", "text": "texts.html", "speech": "speech.html", "hearing": "speech.html",
 }  # fmt: skip
 """A task's medium ↦ its page."""
-_STYLES: Final = ("page.css", "task.css")
-"""The style that all of them have, and that of all pages of tasks: its text stands in the place of a comment that names it."""
+_SHARED: Final = {"/* page.css */\n": "page.css", "/* task.css */\n": "task.css", "// task-page.js\n": "task-page.js"}
+"""A comment ↦ the file whose text stands in its place: the style that all of them have, and style and script of all pages of tasks."""
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"
 _SAMPLES: Final = "<!-- samples -->"
@@ -38,8 +38,8 @@ def own_page(
     a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures or sounds to try ↦
     what they are; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
     page = (static_folder() / name).read_text("utf-8")
-    for style in _STYLES:
-        page = page.replace(f"/* {style} */\n", (static_folder() / style).read_text("utf-8"))
+    for comment, file in _SHARED.items():
+        page = page.replace(comment, (static_folder() / file).read_text("utf-8"))
     page = page.replace('"./', f'"{folder}')
     for tag in ("script", "style"):
         text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
