@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS
-from pair_cases import CASES, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
+from pair_cases import CASES, FIXTURE, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
 
 from singe.errors import FormatError, InputError
 from singe.language.encoder_decoders.families import FAMILIES
@@ -79,6 +81,23 @@ def test_texts_are_those_of_transformers(cases: Mapping[str, Any], tmp_path: Pat
 @pytest.mark.parametrize("name", CASES)
 def test_texts_by_all_rules_are_those_of_transformers(name: str, cases: Mapping[str, Any], tmp_path: Path) -> None:
     check_texts(name, cases[name], tmp_path, range(len(RULES)))
+
+
+def test_onnx_files_give_the_same(tmp_path: Path) -> None:
+    """A Marian of random weights that optimum 2.1 exported, with what transformers makes of it."""
+    with zipfile.ZipFile(FIXTURE.with_name("tiny_marian_onnx.zip")) as archive:
+        archive.extractall(tmp_path)
+    expected = json.loads((tmp_path / "expected.json").read_text())
+    files = opened(tmp_path)
+    model = files.model("numpy")
+    model.hear(expected["source"])
+    texts, ids = model.texts(1), expected["ids"]
+    found = [texts.add([ids[:7]], 7)[0], *(texts.add([[k]])[0] for k in ids[7:])]
+    np.testing.assert_allclose(np.concatenate(found), expected["logits"], atol=2e-5, rtol=2e-5)
+    told = {**files.generation, "num_beams": 3, "max_length": 12}
+    text, whole = generated(model, rules_of(files.config, told, files.vocabulary, model.room[1], "tiny"))
+    assert text == expected["beams"][1:-1]
+    assert not whole
 
 
 @pytest.mark.parametrize(

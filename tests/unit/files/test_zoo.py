@@ -151,7 +151,7 @@ def test_offline_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_task_has_a_model_by_itself_or_asks_for_one() -> None:
     for kind, name in DEFAULTS.items():
-        assert MODELS[name].task == {"search": "embed"}.get(kind, kind)
+        assert MODELS[name].task == {"search": "embed", "speakers": "speaker"}.get(kind, kind)
     with pytest.raises(InputError, match="segment: which model"):
         sg.task("segment")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_whisper
 from command_line import run
+from pair_cases import folder_of_case, read_pairs, source_of
 
 import singe as sg
 from singe.errors import InputError
@@ -95,3 +96,27 @@ def test_a_sound_of_no_length_has_no_text(folder: Path) -> None:
     for count in (0, 1, 159, 161):
         answer = transcribe(np.zeros(count, np.float32), sampling_rate=RATE, language="en")
         assert all(0 <= part.start <= part.end for part in answer.chunks)
+
+
+def test_moonshine_is_a_row_under_transcribe(tmp_path: Path) -> None:
+    """What its network gives is compared with transformers' in tests/conformance/language."""
+    case = read_pairs()["moonshine"]
+    folder = folder_of_case(tmp_path, case)
+    vocabulary = {chr(97 + k): k for k in range(60)}
+    values = {
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+        "decoder": {"type": "Fuse"},
+        "added_tokens": [],
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    transcribe = sg.task("transcribe", folder, device="numpy")
+    sound = source_of("moonshine")
+    answer = transcribe(sound, sampling_rate=16_000)
+    assert answer.to_dict()["chunks"][0]["timestamp"] == [0.0, len(sound) / 16_000]
+    text = case["texts"][0][1:]
+    assert list(answer.chunks[0].tokens[: len(text)]) == text
+    *_, last = transcribe.stream([sound[:2000], sound[2000:]], sampling_rate=16_000)
+    assert last == answer
+    assert transcribe(sound[:100], sampling_rate=16_000).text == ""
+    with pytest.raises(InputError, match="beams 0"):
+        transcribe(sound, sampling_rate=16_000, beams=0)

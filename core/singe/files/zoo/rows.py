@@ -65,6 +65,8 @@ _PAGE_PARTS: Final = (
 
 _HUB: Final = "https://huggingface.co"
 _E5: Final = f"{_HUB}/Xenova/multilingual-e5-small/resolve/761b726dd34fb83930e26aab4e9ac3899aa1fa78"
+_OPUS_EN_DE: Final = f"{_HUB}/Xenova/opus-mt-en-de/resolve/1ca130c44c4c5441ef16d48aae521a424ab644f7"
+_MOONSHINE_TINY: Final = f"{_HUB}/onnx-community/moonshine-tiny-ONNX/resolve/a6da1241cd305dcd64eab1edbd615f2bb9aabb95"
 _RELEASES: Final = "https://github.com/Megvii-BaseDetection/YOLOX/releases/download/0.1.1rc0"
 _OPENCV: Final = "https://media.githubusercontent.com/media/opencv/opencv_zoo"
 
@@ -422,6 +424,40 @@ _ROWS: Final = (
         ),
     ),
     ZooModel(
+        "opus-mt-en-de", "translate", "English to German (Marian, weights of 8 bits)",
+        "CC-BY-4.0", "Helsinki-NLP, converted by Xenova", "https://huggingface.co/Helsinki-NLP/opus-mt-en-de",
+        tuple(
+            ZooFile(name, size, sha256, (Url(f"{_OPUS_EN_DE}/{path}"),))
+            for name, path, size, sha256 in (
+                ("encoder_model.onnx", "onnx/encoder_model_quantized.onnx", 49_366_942,
+                 "15834b45fabd2dfb8c6c029b3ca3e7289aeefd90ece798ce42bcf548d1bd3b8d"),
+                ("decoder_model_merged.onnx", "onnx/decoder_model_merged_quantized.onnx", 56_652_404,
+                 "8b46a825964cdd182fe47cc780f0fb87d357eae1f47cf20aa63c1c09be5b510c"),
+                ("config.json", "config.json", 1_411, "517955ebf66cd6523f9982851dd41771b74fb2d9c00b4933ba2922ac7a63336f"),
+                ("generation_config.json", "generation_config.json", 293,
+                 "cd16a899388283889c6e87b903c689ce73430aaa18335415f9d9ea770606538e"),
+                ("tokenizer.json", "tokenizer.json", 5_498_450, "8e0fcf45621ea87fa680c7f9969c37a7f819c1f4c7658a2e6e0879b866a14b17"),
+            )
+        ),
+    ),
+    ZooModel(
+        "moonshine-tiny", "transcribe", "what is said in a sound, in English (Moonshine tiny, weights of 8 bits)",
+        "MIT", "Useful Sensors, converted by ONNX Community", "https://huggingface.co/UsefulSensors/moonshine-tiny",
+        tuple(
+            ZooFile(name, size, sha256, (Url(f"{_MOONSHINE_TINY}/{path}"),))
+            for name, path, size, sha256 in (
+                ("encoder_model.onnx", "onnx/encoder_model_quantized.onnx", 7_937_661,
+                 "c6fc4b7bc5af75c0591fd157a1f3829b533d18e9769a888fd95a62e470dd4f4a"),
+                ("decoder_model_merged.onnx", "onnx/decoder_model_merged_quantized.onnx", 20_243_286,
+                 "eed87831c3a6103534aae7d47a5d485025c659a1323901513961c39fe8a1a367"),
+                ("config.json", "config.json", 921, "558e1e02069137c796ace1e50c48d8fe451f04a295929138e6bea885517f0edb"),
+                ("generation_config.json", "generation_config.json", 147,
+                 "f9b3f711b57be7def2e50a8942f64f36ee0a55fad5b84ff93a687b6c5bcc1d44"),
+                ("tokenizer.json", "tokenizer.json", 3_761_754, "7b913404bdd039af4756783218af4440bc07fb7d6d8258d677e34f95b3ec416f"),
+            )
+        ),
+    ),
+    ZooModel(
         "joe", "speak", "a voice that reads English aloud (Piper, en_US-joe-medium), with a dictionary",
         "MIT AND BSD-2-Clause", "Rhasspy, Carnegie Mellon University", "https://github.com/rhasspy/piper",
         (
@@ -447,7 +483,7 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 DEFAULTS: Final[Mapping[str, str]] = {
     "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "embed": "minilm",
     "faces": "blazeface", "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "rerank": "ms-marco", "search": "minilm",
-    "speak": "joe", "speaker": "resemblyzer", "speakers": "resemblyzer", "transcribe": "whisper-tiny-en", "voices": "silero-vad",
-    "wake-word": "okay-nabu",
+    "speak": "joe", "speaker": "resemblyzer", "speakers": "resemblyzer", "transcribe": "whisper-tiny-en", "translate": "opus-mt-en-de",
+    "voices": "silero-vad", "wake-word": "okay-nabu",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

@@ -1,4 +1,4 @@
-"""The files of an encoder–decoder network: config.json and model.safetensors of Hugging Face."""
+"""The files of an encoder–decoder network: config.json and model.safetensors of Hugging Face, or ONNX files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ...weights import read_weights
 from ...weights.stored import StoredArray
 from ..files import Tensors
 from .description import PairDescription, of_config
+from .network import source_room
+from .onnx_files import ONNX_FILES, OnnxPair, OnnxShape, is_onnx, onnx_files_in
 from .running import PairModel, SourceReader
 
 CONFIG: Final = "config.json"
@@ -35,24 +37,40 @@ class PairFiles:
 
 def files_in(folder: Path, others: Sequence[str]) -> dict[str, Path]:
     """The files of a network that a folder has, and those of other names."""
-    return {name: folder / name for name in (CONFIG, GENERATION, *WEIGHTS, *others) if (folder / name).is_file()}
+    names = (CONFIG, GENERATION, *WEIGHTS, *others)
+    return {name: folder / name for name in names if (folder / name).is_file()} | onnx_files_in(folder)
 
 
 def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
     """The model of files by their names in a folder. name: for errors."""
     weights = next((files[f] for f in WEIGHTS if f in files), None)
-    if weights is None or CONFIG not in files:
+    if (weights is None and not is_onnx(files)) or CONFIG not in files:
         raise InputError(
-            f"{name}: expected a folder with {CONFIG} and {WEIGHTS[0]}; there are {', '.join(files) or 'none of them'}"
+            f"{name}: expected a folder with {CONFIG} and {WEIGHTS[0]}, or {ONNX_FILES[0]} and {ONNX_FILES[1]}; there are "
+            f"{', '.join(files) or 'none of them'}"
         )
     config = read_json_object(files[CONFIG])
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
     description = of_config(config, f"{name}: {CONFIG}")
-    stored = _renamed(read_weights(weights).stored, description, str(weights))
-    return PairFiles(
-        name, description.vocabulary, config, generation,
-        lambda device: PairModel(description, Tensors(stored, str(weights)), device),
-    )  # fmt: skip
+    if weights is None:
+        d, of_sound = description, description.family.rotated
+        shape = OnnxShape(
+            d.decoder.layers,
+            d.decoder.heads,
+            d.decoder.size,
+            "input_values" if of_sound else "input_ids",
+            (source_room(d), d.room),
+        )
+
+        def model(device: str | Device) -> SourceReader:
+            return OnnxPair(shape, files, device)
+    else:
+        stored = _renamed(read_weights(weights).stored, description, str(weights))
+
+        def model(device: str | Device) -> SourceReader:
+            return PairModel(description, Tensors(stored, str(weights)), device)
+
+    return PairFiles(name, description.vocabulary, config, generation, model)
 
 
 def _renamed(found: Mapping[str, StoredArray], d: PairDescription, name: str) -> dict[str, StoredArray]:

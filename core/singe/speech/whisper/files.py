@@ -16,6 +16,7 @@ import numpy as np
 from ...dtypes import float32
 from ...errors import FormatError, InputError
 from ...files.bounded import read_json_object
+from ...language.encoder_decoders.onnx_files import ONNX_FILES, is_onnx, onnx_files_in
 from ...language.files import Tensors
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
@@ -24,8 +25,7 @@ from ...weights.rounding import FORMS, rounded
 from ...weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
 from .model import SpeechModel, WhisperModel
-from .onnx_model import FILES as ONNX
-from .onnx_model import OnnxWhisper, is_onnx
+from .onnx_model import OnnxWhisper
 from .onnx_weights import onnx_weights
 
 CONFIG: Final = "config.json"
@@ -33,8 +33,8 @@ GENERATION: Final = "generation_config.json"
 TOKENIZER: Final = "tokenizer.json"
 _HUGGING_FACE: Final = ("model.safetensors", "model.safetensors.index.json")
 _CTRANSLATE2: Final = "model.bin"
-FILES: Final = (CONFIG, GENERATION, TOKENIZER, *_HUGGING_FACE, _CTRANSLATE2, *ONNX)
-"""What a folder may have."""
+FILES: Final = (CONFIG, GENERATION, TOKENIZER, *_HUGGING_FACE, _CTRANSLATE2)
+"""What a folder may have beside ONNX files."""
 
 _OF_HUGGING_FACE: Final[Mapping[str, str]] = {
     r"model\.encoder\.conv([12])": r"encoder.conv\1",
@@ -91,9 +91,8 @@ class WhisperFiles:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """Those of FILES that a folder has; ONNX files may be in `onnx/`."""
-    found = {name: folder / name for name in FILES if (folder / name).is_file()}
-    return {name: path for name in ONNX if (path := folder / "onnx" / name).is_file()} | found
+    """Those of FILES that a folder has, and its ONNX files."""
+    return {name: folder / name for name in FILES if (folder / name).is_file()} | onnx_files_in(folder)
 
 
 def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) -> WhisperFiles:
@@ -102,7 +101,7 @@ def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) 
     weights = next((f for f in (*_HUGGING_FACE, _CTRANSLATE2) if f in files), None)
     if (weights is None and not is_onnx(files)) or CONFIG not in files or TOKENIZER not in files:
         raise InputError(
-            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]}, {_CTRANSLATE2} or {ONNX[0]} with {ONNX[1]}; "
+            f"{name}: expected a folder with {CONFIG}, {TOKENIZER}, and {_HUGGING_FACE[0]}, {_CTRANSLATE2} or {ONNX_FILES[0]} with {ONNX_FILES[1]}; "
             f"there are {', '.join(files) or 'none of them'}"
         )
     config = read_json_object(files[CONFIG])

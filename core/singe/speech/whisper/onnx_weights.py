@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from ...errors import FormatError
+from ...language.encoder_decoders.onnx_files import ENCODER, FIRST, MERGED
 from ...onnx.model import OnnxGraph, OnnxNode, read_model
 from ...weights.stored import StoredArray, present
-from .onnx_model import ENCODER, FIRST, MERGED
 
 _COPY: Final = re.compile(r"_merged_\d+$")
 _PRODUCT: Final = re.compile(r"/(.+)/MatMul")

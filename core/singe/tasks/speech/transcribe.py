@@ -26,6 +26,7 @@ from ...speech.words import WORDS
 from ..calling import AnyTask
 from ..medium import Files, TaskInput
 from ..spec import TaskSpec
+from .moonshine import MoonshineTask, is_moonshine, moonshine_task
 
 TOKENIZER: Final = "tokenizer.json"
 
@@ -121,12 +122,16 @@ def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None
     return TranscribeOptions(**given), rate
 
 
-def transcribe_task(source: str | Path, device: str | Device, weights: str | None = None) -> TranscribeTask:
+def transcribe_task(
+    source: str | Path, device: str | Device, weights: str | None = None
+) -> TranscribeTask | MoonshineTask:
     """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo. weights: the form to which matrices of floats are rounded."""
     if isinstance(source, str) and source.startswith(ZOO):
         files, licence = zoo.fetch_all(source), zoo.find(source).licence
     else:
         files, licence = files_in(Path(source)), ""
+    if weights is None and is_moonshine(files):
+        return moonshine_task(files, device, str(source))
     opened = open_whisper(files, str(source), weights)
     tokens = WhisperTokens(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
     return TranscribeTask(opened.model(device), tokens, opened.name, opened.tokenizer, licence)
