@@ -96,7 +96,7 @@ export class SoundRun {
       const { state, ...outputs } = await this.#run(inputs, signal);
       if (state) this.#state = Float32Array.from(/** @type {Float32Array} */ (state.data));
       found.push(Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, Float32Array.from(/** @type {Float32Array} */ (output.data))])));
-      this.#held = this.#held.slice(now * step);
+      this.#held = this.#held.subarray(now * step);
       real -= now * step;
     }
     return merged(found);

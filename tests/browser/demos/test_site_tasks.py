@@ -240,6 +240,12 @@ def test_sounds_are_heard(hearing: Path, browser: Any, tmp_path: Path, scheme: s
         download.value.save_as(tmp_path / "notes.mid")
         assert (tmp_path / "notes.mid").read_bytes().startswith(b"MThd\0\0\0\6\0\0\0\1")
         assert not desk.item("microphone").is_visible(), "notes are of whole sounds"
+        desk.item("model").select_option("./word/")
+        said(page, "Ready on wasm")
+        assert desk.item("microphone").is_visible()
+        desk.item("sample-2").click()
+        said(page, "1 found")
+        assert "Okay Nabu at 4." in desk.item("top-1").inner_text()
         assert desk.console.complaints == []
     context.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from singe.errors import FormatError, InputError
 from singe.speech.hearing.mel import fbank, mel_power
 from singe.speech.hearing.micro_frontend import BANDS, LENGTH, SCALE, STEP, micro_features
 from singe.speech.hearing.voice_encoder import VoiceEncoder, voice_encoder
-from singe.tasks.sound.running import raised
+from singe.tasks.sound.running import SoundRun, raised
 from singe.tasks.sound.speakers import turns_of, voices_of, windows_of
 from singe.tasks.sound.spec import SoundInput
 from singe.weights.safetensors import write_safetensors
@@ -218,6 +219,20 @@ def test_a_voice_is_a_vector_of_length_1(on: sg.Device) -> None:
     assert quiet.similarity(quieter) == pytest.approx(1, abs=1e-4)  # both are raised
     with pytest.raises(InputError, match="the sound is empty"):
         made(np.zeros(0), sampling_rate=RATE)
+
+
+def test_rows_are_told_how_many_of_their_samples_are_of_the_sound() -> None:
+    told: list[float] = []
+
+    def run(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        told.extend(given["lengths"].tolist())
+        return {}
+
+    through = SoundRun(run, SoundInput("log bands", RATE, 1 << 20, 0, 240, 1, lengths=True))
+    through.push(np.zeros(6 << 20, np.float32))
+    through.push(np.zeros(1000, np.float32))
+    through.finish()
+    assert told == [(1 << 20) + 240] * 6 + [1000]
 
 
 def test_quiet_sounds_are_raised_and_loud_ones_are_not() -> None:

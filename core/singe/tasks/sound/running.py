@@ -9,7 +9,7 @@ import numpy as np
 
 from ..answers import Arrays
 from ..medium import Run
-from .spec import MAX_SAMPLES, SoundInput
+from .spec import SoundInput
 
 SAMPLES: Final = "samples"
 LENGTHS: Final = "lengths"
@@ -43,7 +43,7 @@ class SoundRun:
         self._held = np.pad(self._held, (0, max(0, needed - real)))
         return self._rows(left, real)
 
-    def _rows(self, count: int, real: int = MAX_SAMPLES) -> list[Arrays]:
+    def _rows(self, count: int, real: float = np.inf) -> list[Arrays]:
         """real: how many of the samples that are held are of the sound."""
         found: list[Arrays] = []
         most = self._spec.rows or max(1, MOST // self._spec.width)
