@@ -18,6 +18,7 @@ from ..errors import FormatError, InputError
 from ..files import reason
 from ..files.bounded import read_json_object
 from ..files.places import local_file
+from ..files.urls import is_url
 from ..late_dataclass import dataclass
 from ..weights import read_weights
 from ..weights.quantised import quantised_matrices
@@ -95,7 +96,13 @@ def open_model(path: str | Path, context: int) -> ModelFiles:
         is_folder = local.is_dir()
     except (OSError, ValueError) as e:
         raise InputError(f"{path}: cannot be opened: {reason(e)}") from None
-    return _folder(local, context) if is_folder else _gguf(path, context)
+    if is_folder:
+        return _folder(local, context)
+    if not is_url(path) and not local.exists():
+        raise InputError(
+            f"{path}: there is no such file or folder here; give a GGUF file, or a folder of Hugging Face with config.json and safetensors"
+        )
+    return _gguf(path, context)
 
 
 def _gguf(path: str | Path, context: int) -> ModelFiles:
@@ -166,7 +173,13 @@ def _folder(folder: Path, context: int) -> ModelFiles:
     description = of_config(config, context, f"{name}/{_CONFIG}")
     file = next((folder / f for f in (_INDEX, _TENSORS) if (folder / f).exists()), None)
     if file is None:
-        raise FormatError(f"{name}: neither {_TENSORS} nor {_INDEX} is in the folder")
+        pickled = next(folder.glob("*.bin"), None) or next(folder.glob("*.pth"), None)
+        told = (
+            ""
+            if pickled is None
+            else f"; {pickled.name} is a pickle, which could run code: convert it with safetensors"
+        )
+        raise FormatError(f"{name}: neither {_TENSORS} nor {_INDEX} is in the folder{told}")
     row = description.architecture
     rules = [(re.compile(pattern), new) for pattern, new in row.tensors.items()]
     stored: dict[str, StoredArray] = {}

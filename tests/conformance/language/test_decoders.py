@@ -154,6 +154,15 @@ def test_what_is_unknown_is_refused_by_its_name(
         sg.language.load(folder(tmp_path, cases["llama"], **changes), "numpy", context=64)
 
 
+def test_files_that_are_not_there_are_told(cases: Mapping[str, Case], tmp_path: Path) -> None:
+    with pytest.raises(sg.InputError, match=r"Qwen/Qwen3-0.6B: there is no such file or folder here; give a GGUF file"):
+        sg.language.load("Qwen/Qwen3-0.6B", "numpy")
+    path = folder(tmp_path, cases["llama"])
+    (path / "model.safetensors").rename(path / "pytorch_model.bin")
+    with pytest.raises(sg.FormatError, match=r"pytorch_model.bin is a pickle, which could run code"):
+        sg.language.load(path, "numpy")
+
+
 @pytest.mark.slow
 def test_packed_weights_take_rows_in_16_bits_unless_floats_are_asked_for(
     cases: Mapping[str, Case], tmp_path: Path
