@@ -1,0 +1,124 @@
+"""The memory that a language model takes at its peak, from opening its file to its first tokens, natively and in a page.
+
+    python tests/bench/language_memory.py MODEL.gguf [--context 512] [--page]
+
+Natively: the largest resident set of a process of its own, less that of one which only imports Singe, on `wasm`; first with an
+empty cache, where it is compiled, then with what was kept. --page: of the renderer of a fresh Chromium, on WebAssembly, sampled
+every SAMPLE seconds, less that of an empty page; the second figure is after REST seconds without work. Needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ort_web import CHROMIUM
+from playwright.sync_api import sync_playwright
+
+import singe as sg
+from singe.tools.serving.folder_server import Server
+
+SAMPLE: Final = 0.02
+REST: Final = 3.0
+OWN: Final = """import re, sys
+import singe as sg
+if len(sys.argv) > 1:
+    sg.language.load(sys.argv[1], "wasm", context=int(sys.argv[2])).generate([5] * 32, temperature=0, max_tokens=2).text
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+PAGE: Final = """<!doctype html><title>wait</title><script type=module>
+import { load } from "./chat/singe.js";
+const llm = await load("./chat/", { device: "wasm", threads: 1 });
+await llm.generate(Array(32).fill(5), { temperature: 0, maxTokens: 2 }).text();
+document.title = "done";
+</script>"""
+
+
+def native(*given: str, **environment: str) -> float:
+    """The peak of a process in MB."""
+    command = [sys.executable, "-c", OWN, *given]
+    done = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
+    return int(done.stdout) / 1e3
+
+
+def is_own(process: Path) -> bool:
+    """Whether a process comes from this one."""
+    parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return parent == os.getpid() or (parent > 1 and is_own(Path("/proc", str(parent))))
+
+
+def renderers() -> Iterator[float]:
+    """The memory of each renderer of this process's browser, in MB, shared pages by their part."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"--type=renderer" in (process / "cmdline").read_bytes() and is_own(process):
+                found = re.search(r"^Pss:\s+(\d+)", (process / "smaps_rollup").read_text(), re.MULTILINE)
+                yield int(found[1]) / 1e3 if found else 0.0
+        except OSError:  # it has ended
+            continue
+
+
+def in_page(address: str) -> tuple[float, float]:
+    """The peak of a page, and what it holds afterwards, in MB."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto("about:blank")
+        time.sleep(REST)
+        empty, peak, ends = sum(renderers()), [0.0], threading.Event()
+
+        def watch() -> None:
+            while not ends.wait(SAMPLE):
+                peak[0] = max(peak[0], sum(renderers()))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        page.goto(address)
+        page.wait_for_function('document.title === "done"', timeout=300_000)
+        ends.set()
+        watching.join()
+        time.sleep(REST)
+        held = sum(renderers())
+        browser.close()
+    return peak[0] - empty, held - empty
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL.gguf", type=Path)
+    parser.add_argument("--context", type=int, default=512)
+    parser.add_argument("--page", action="store_true")
+    args = parser.parse_args()
+    size, given = args.model.stat().st_size / 1e6, (str(args.model), str(args.context))
+
+    def say(what: str, peak: float) -> None:
+        print(f"{what}: {peak:.0f} MB, {peak / size:.2f} times the file's {size:.0f}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        empty = native()
+        for what in ("natively, compiled", "natively, kept"):
+            say(what, native(*given, SINGE_CACHE=f"{folder}/cache") - empty)
+        if args.page:
+            sg.export(
+                sg.language.load(args.model, "wasm", context=args.context), Path(folder, "site", "chat"), ["wasm"]
+            )
+            Path(folder, "site", "page.html").write_text(PAGE)
+            server = Server(Path(folder, "site"), port=0)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            peak, held = in_page(f"{server.address}page.html")
+            say("in a page, at its peak", peak)
+            say("in a page, afterwards", held)
+            server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
