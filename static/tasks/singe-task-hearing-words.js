@@ -122,7 +122,11 @@ function medians(row, width) {
   if (row.length <= side) return row;
   const last = row.length - 1;
   const mirrored = (/** @type {number} */ at) => row[at < 0 ? -at : at > last ? 2 * last - at : at];
-  return row.map((_, at) => Float64Array.from({ length: width }, (_, k) => mirrored(at + k - side)).sort()[side]);
+  const around = new Float64Array(width);
+  return row.map((_, at) => {
+    for (let k = 0; k < width; k++) around[k] = mirrored(at + k - side);
+    return around.sort()[side];
+  });
 }
 
 /**
