@@ -11,7 +11,7 @@ from hearing_cases import lines
 from pages import node
 from sound_scores import COUNT, MAKERS, key_scores, voice_scores
 
-from singe.tasks.kinds.wake_word import WordFollower
+from singe.tasks.kinds.hearing.wake_word import WordFollower
 from singe.tasks.sound.midi import MusicNote, midi_bytes
 from singe.tasks.sound.speakers import turns_of, windows_of
 from singe.tasks.sound.spec import SoundInput

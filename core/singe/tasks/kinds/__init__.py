@@ -6,19 +6,19 @@ from typing import Final
 from .base import Head as Head
 from .base import TaskKind as TaskKind
 from .classify import CLASSIFY, EMBED_IMAGE
-from .denoise import DENOISE
 from .detect import DETECT
 from .embed import EMBED
 from .faces import FACES
+from .hearing.denoise import DENOISE
+from .hearing.notes import NOTES
+from .hearing.sounds import SOUNDS
+from .hearing.speaker import SPEAKER, SPEAKERS
+from .hearing.voices import VOICES
+from .hearing.wake_word import WAKE_WORD
 from .maps import CUTOUT, DEPTH, SEGMENT
-from .notes import NOTES
 from .search import SEARCH
-from .sounds import SOUNDS
-from .speaker import SPEAKER, SPEAKERS
 from .text_classes import CLASSIFY_TEXT, RERANK, ZERO_SHOT
 from .tokens import FILL_MASK, TAG
-from .voices import VOICES
-from .wake_word import WAKE_WORD
 
 KINDS: Final[Mapping[str, TaskKind]] = {
     kind.name: kind

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from ...tensors.tensor import Tensor
-from ..answers import Answer, Arrays, TaskVector
-from ..sound.answers import SpeakerTurn, SpeakerTurns
-from ..sound.forms import SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..sound.speakers import turns_of, windows_of
-from ..spec import TaskSpec
-from .base import Asked, Head, Shapes, TaskKind, Tensors, only
+from ....errors import InputError
+from ....tensors.tensor import Tensor
+from ...answers import Answer, Arrays, TaskVector
+from ...sound.answers import SpeakerTurn, SpeakerTurns
+from ...sound.forms import SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...sound.speakers import turns_of, windows_of
+from ...spec import TaskSpec
+from ..base import Asked, Head, Shapes, TaskKind, Tensors, only
 
 VECTORS = "vectors"
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...tensors.tensor import Tensor
-from ..answers import Arrays
-from ..sound.answers import Segment, Voices
-from ..sound.forms import SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..sound.voices import VoiceFollower, VoiceRules, voices_in
-from ..spec import TaskSpec
-from .base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
+from ....tensors.tensor import Tensor
+from ...answers import Arrays
+from ...sound.answers import Segment, Voices
+from ...sound.forms import SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...sound.voices import VoiceFollower, VoiceRules, voices_in
+from ...spec import TaskSpec
+from ..base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
 
 SCORE = "score"
 

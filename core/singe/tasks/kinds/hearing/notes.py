@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...tensors.tensor import Tensor
-from ..answers import Arrays
-from ..sound.answers import Notes
-from ..sound.forms import SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..sound.notes import BINS, FRAMES_A_SECOND, KEYS, notes_in
-from ..spec import TaskSpec
-from .base import Asked, Head, Shapes, TaskKind, Tensors
+from ....tensors.tensor import Tensor
+from ...answers import Arrays
+from ...sound.answers import Notes
+from ...sound.forms import SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...sound.notes import BINS, FRAMES_A_SECOND, KEYS, notes_in
+from ...spec import TaskSpec
+from ..base import Asked, Head, Shapes, TaskKind, Tensors
 
 OVERLAP = 15
 """Frames at each end of a window that the window beside it has, too."""

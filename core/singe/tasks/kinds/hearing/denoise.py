@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...tensors.functions.creation import concat, tensor
-from ...tensors.tensor import Tensor
-from ..answers import Arrays
-from ..sound.answers import CleanSound
-from ..sound.forms import SPECTRA, SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..spec import TaskSpec
-from .base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
+from ....tensors.functions.creation import concat, tensor
+from ....tensors.tensor import Tensor
+from ...answers import Arrays
+from ...sound.answers import CleanSound
+from ...sound.forms import SPECTRA, SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...spec import TaskSpec
+from ..base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
 
 AUDIO = "audio"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from ...tensors.tensor import Tensor
-from ..answers import Arrays, Finding, Findings
-from ..sound.forms import SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..spec import TaskSpec
-from .base import Asked, Head, Shapes, TaskKind, Tensors, only
+from ....errors import InputError
+from ....tensors.tensor import Tensor
+from ...answers import Arrays, Finding, Findings
+from ...sound.forms import SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...spec import TaskSpec
+from ..base import Asked, Head, Shapes, TaskKind, Tensors, only
 
 SCORES = "scores"
 

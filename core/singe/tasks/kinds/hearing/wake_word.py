@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from ...tensors.tensor import Tensor
-from ..answers import Arrays
-from ..sound.answers import WakeWord, WakeWords
-from ..sound.forms import SoundFrame
-from ..sound.medium import RATE, SOUND
-from ..spec import TaskSpec
-from .base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
+from ....errors import InputError
+from ....tensors.tensor import Tensor
+from ...answers import Arrays
+from ...sound.answers import WakeWord, WakeWords
+from ...sound.forms import SoundFrame
+from ...sound.medium import RATE, SOUND
+from ...spec import TaskSpec
+from ..base import Asked, Head, Live, Shapes, TaskKind, Tensors, only
 
 SCORE = "score"
 MEAN_OF = 5
