@@ -19,7 +19,10 @@ import { SingeError } from "./program/singe-format.js";
  * @returns {Promise<Task<Answer>>}
  */
 export async function task(url, options) {
-  const { openTask } = await import("./tasks/singe-task-runner.js");
+  const { openTask } = await import("./tasks/singe-task-runner.js").catch((cause) => {
+    const what = "the script of tasks, singe-task-runner.js, cannot be loaded; the folder of a task has it: singe export MODEL --task KIND";
+    throw new SingeError("network", what, cause);
+  });
   return /** @type {any} */ (openTask(url, options));
 }
 

@@ -30,7 +30,7 @@ from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
 from .options import OF_CONVERSATIONS, ROUNDED
 from .progress import doing
-from .tasking import task_of, task_of_several
+from .tasking import task_of, task_of_ready
 
 _OF_BUNDLES: Final = (
     "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state", "outputs",
@@ -64,10 +64,12 @@ def export(args: Namespace) -> int | None:
         raise InputError(
             f"--{'opset' if args.opset is not None else 'external-data'} is for an ONNX file: -o FILE.onnx"
         )
+    alone = args.stub or args.hub or args.train is not None
+    kind = args.task or (None if alone else task_of_ready(args.model))
     if args.weights is not None:
         if args.weights not in ROUNDED:
             raise InputError(f"--weights {args.weights} needs --freestanding")
-        if args.train is not None or args.hub or not (args.task == TRANSCRIBE or is_language(args.model)):
+        if args.train is not None or args.hub or not (kind == TRANSCRIBE or is_language(args.model)):
             raise InputError(
                 f"--weights {args.weights} needs a language model, without --train or --hub, or --task {TRANSCRIBE}"
             )
@@ -80,7 +82,6 @@ def export(args: Namespace) -> int | None:
         raise InputError("--url needs --stub or --hub")
     if args.hub:
         return _export_folder(args)
-    kind = args.task or task_of_several(args.model)
     if kind is None and is_language(args.model):
         _export_language(args)
         return None
@@ -179,7 +180,12 @@ def _export_task(args: Namespace, kind: str) -> None:
     from ..tasks.speech.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
     from ..tasks.speech.transcribe import TranscribeTask  # noqa: PLC0415
 
-    _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
+    ready = f"{args.model}, which is exported as its task; give the file that `singe zoo` prints, for the model alone"
+    _refuse(
+        args,
+        "--task" if args.task else ready,
+        ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"),
+    )
     made = task_of(args, kind, DEFAULT, args.labels)
     if not isinstance(made, (Task, ChainTask, SpeakTask, TranscribeTask)):
         raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")

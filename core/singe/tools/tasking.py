@@ -17,6 +17,7 @@ from ..tasks.chains import CHAINS
 from ..tasks.kinds import KINDS
 from ..tasks.kinds.search import SEARCH
 from ..tasks.labels import labels_of
+from ..tasks.speech import SPEECH
 from ..tasks.task import Task
 from ..tasks.task import task as make_task
 from ..tasks.text.index import read_index
@@ -130,10 +131,10 @@ def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:
     return [Path(args.out) / f"{name}{answer.suffix}" for name, answer in zip(names, answers, strict=True)]
 
 
-def task_of_several(model: str) -> str | None:
-    """The kind of task that a model of the zoo is by itself, as several models are."""
+def task_of_ready(model: str) -> str | None:
+    """The kind of task that a model of the zoo is by itself."""
     row = MODELS.get(model.removeprefix(ZOO)) if model.startswith(ZOO) else None
-    return row.task if row is not None and row.task in CHAINS else None
+    return row.task if row is not None and row.task in {*KINDS, *CHAINS, *SPEECH} else None
 
 
 def task_of(args: Namespace, kind: str, device: str, labels: str | None) -> AnyTask:

@@ -264,7 +264,9 @@ def _export(command: argparse.ArgumentParser) -> None:
         help="the outputs that the page gets, and nothing that only others need (default: all)",
     )
     command.add_argument(
-        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}, {SPEECH}"
+        "--task",
+        metavar="KIND",
+        help=f"write it as a task, which takes pictures, texts and sounds as they are: {KINDS}, {SPEECH} (of a model of the zoo: its own)",
     )
     text = (
         "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "
