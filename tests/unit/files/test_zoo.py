@@ -25,6 +25,7 @@ from singe.files.zoo.rows import DEFAULTS
 from singe.files.zoo.sources import Npm, Url, Wheel
 from singe.tools import ready_models
 from singe.tools.cli import main
+from singe.tools.tasking import task_of_ready
 from singe.zoo import fetch
 
 LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause", "MIT AND BSD-2-Clause", "CC-BY-4.0"}
@@ -319,3 +320,14 @@ def test_the_command_times_tasks_whose_files_are_here(
     told, heard = [line for line in capsys.readouterr().out.splitlines() if "a test" in line]
     assert re.search(r"MIT\s+[\d.]+ m?s on \w+", told)
     assert re.search(r"MIT\s+yes\s", heard)
+
+
+def test_a_ready_model_is_exported_as_its_task() -> None:
+    assert {name: task_of_ready(f"zoo:{name}") for name in ("blazeface", "hands", "joe", "smollm2", "magika")} == {
+        "blazeface": "faces",
+        "hands": "landmarks",
+        "joe": "speak",
+        "smollm2": None,
+        "magika": None,
+    }
+    assert task_of_ready("blazeface") is None, "the name of a file"
