@@ -3,7 +3,8 @@
 `pairs.json.gz` has for each case the config.json, the shapes of the tensors, what transformers computes in float32 of a source and a text about
 it, and the texts that its `generate` gives by each of RULES; `make_pairs.py` writes it.
 
-tiny_marian_onnx.zip is a Marian that optimum exported, with the same of it.
+tiny_marian_onnx.zip and tiny_moonshine_onnx.zip are networks that optimum exported, with the same of them; the sound of the latter is of
+draws of NumPy.
 """
 
 from __future__ import annotations

@@ -66,14 +66,16 @@ class OnnxPair:
         self.device: Final = open_device(device)
         self._encoder: Final = load(files[ENCODER], self.device)
         names = (MERGED, MERGED) if MERGED in files else (FIRST, LATER)
-        self.first: Final = load(files[names[0]], self.device)
-        self.later: Final = self.first if names[0] == names[1] else load(files[names[1]], self.device)
+        self.first: Final = _decoder(files[names[0]], self.device)
+        self.later: Final = self.first if names[0] == names[1] else _decoder(files[names[1]], self.device)
         _expect(self._encoder, {shape.source}, files[ENCODER])
         _expect(self.first, {"input_ids", _SOURCE[0]}, files[names[0]])
         _expect(self.later, {"input_ids", *self.pasts}, files[names[1]])
         self._types: Final = {x.name: x.dtype.numpy for x in self._encoder.inputs}
         self.heard: np.ndarray = np.zeros((1, 0, 1), np.float32)
         """What the encoder makes of the source (1, positions, width)."""
+        self.length = 0
+        """Tokens, or samples, of the source."""
 
     @property
     def room(self) -> tuple[int, int]:
@@ -88,6 +90,7 @@ class OnnxPair:
         given = np.asarray(source, self._types[self.shape.source])
         given = given if given.ndim > 1 else given[None]
         told = {name: np.ones_like(given, dtype) for name, dtype in self._types.items() if name != self.shape.source}
+        self.length = given.shape[-1]
         made = self._encoder({self.shape.source: given, **told})
         self.heard = made if isinstance(made, np.ndarray) else next(iter(made.values()))
 
@@ -112,7 +115,7 @@ class OnnxTexts:
         if _CACHED in names:
             given[_CACHED] = np.array([self.used > 0])
         positions = pair.heard.shape[1]
-        source = np.repeat(pair.heard, self.count, 0), np.ones((self.count, positions), np.int64)
+        source = np.repeat(pair.heard, self.count, 0), np.ones((self.count, pair.length), np.int64)
         given |= {name: x for name, x in zip(_SOURCE, source, strict=True) if name in names}
         for name in names.keys() & set(pair.pasts):
             past = self._kept.get(name)
@@ -128,6 +131,17 @@ class OnnxTexts:
                 self._kept[_PAST + name.removeprefix(_PRESENT)] = value
         self.used += len(ids[0])
         return found["logits"][:, -rows:]
+
+
+def _decoder(path: Path, device: Device) -> Model:
+    """A decoder. Its mask of the source has a size of its own: it is of the samples of a sound, though files say that it is as long as what the
+    encoder makes of them."""
+    model = load(path, device)
+    mask = next((x.shape for x in model.inputs if x.name == _SOURCE[1]), None)
+    if not mask or isinstance(mask[-1], int):
+        return model
+    others = [d if isinstance(d, int) else str(d) for d in mask[:-1]]
+    return load(path, device, {_SOURCE[1]: (*others, "source")})
 
 
 def _expect(model: Model, names: set[str], path: Path) -> None:
