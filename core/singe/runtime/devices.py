@@ -20,6 +20,9 @@ from .eager import EagerDevice
 from .memory.settings import Memory
 from .registry import BackendFactory, addresses, backend_factory, backend_names, backends_for, factories, open_backend
 
+NOT_INSTALLED: Final = (
+    "no backend is installed, as where Singe's files are on the path without its package: pip install it"
+)
 DEFAULT: Final = "numpy"
 """The backend in this package, which is always available."""
 VARIABLE: Final = "SINGE_DEVICE"
@@ -110,7 +113,7 @@ async def _chosen(name: str | Device, opened: Callable[[str], MaybeAwaitable[Dev
         if not found.describe().get("software"):
             return found
         reasons.append(f"{candidate}: a software adapter")
-    raise DeviceError("no device: " + "; ".join(reasons))
+    raise DeviceError("no device: " + ("; ".join(reasons) or NOT_INSTALLED))
 
 
 def separate(names: Sequence[str | Device]) -> list[Device]:
