@@ -35,7 +35,7 @@ def test_a_step_is_one_round_trip_however_many_results_it_has(serve: Serve, join
         for _ in range(5):
             step(X, y)
         assert link.trips - trips == 5
-        assert 10 * LATENCY <= time.perf_counter() - start
+        assert time.perf_counter() - start >= 10 * LATENCY
 
 
 def test_a_pipeline_of_runs_takes_one_latency(serve: Serve, join: Join) -> None:
@@ -51,7 +51,7 @@ def test_a_pipeline_of_runs_takes_one_latency(serve: Serve, join: Join) -> None:
             (x,) = program.executable.run([x])
         found = there.download(x)
         assert link.trips - trips == 1
-        assert 2 * LATENCY <= time.perf_counter() - start
+        assert time.perf_counter() - start >= 2 * LATENCY
     expected = X
     for _ in range(10):
         expected = expected * 0.5 + 1
