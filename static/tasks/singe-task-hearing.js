@@ -83,12 +83,12 @@ class Course {
 
   /**
    * Write down all that is left. The loudest of all of it decides what is silent.
-   * @param {() => void} [told] after each window
+   * @param {() => void} [onWindow] is called after each window
    */
-  async finish(told) {
+  async finish(onWindow) {
     const { frames } = this.#facts;
     for (let first = this.#place; first < this.#place + this.#left; first += frames) this.#peak = Math.max(this.#peak, await this.#model.hear(this.#window(first), [], 0));
-    await this.#writeWindows(1, told);
+    await this.#writeWindows(1, onWindow);
   }
 
   /** @param {SpokenPart[]} [more] */
@@ -135,9 +135,9 @@ class Course {
   /**
    * Write down windows while at least so many frames are left.
    * @param {number} least
-   * @param {() => void} [told]
+   * @param {() => void} [onWindow]
    */
-  async #writeWindows(least, told) {
+  async #writeWindows(least, onWindow) {
     while (this.#left >= least) {
       const size = Math.min(this.#left, this.#facts.frames);
       await this.#take(size);
@@ -150,7 +150,7 @@ class Course {
         this.#before = text.temperature > this.#facts.rules.drawn ? [] : [...this.#before, ...said.flatMap(({ tokens }) => tokens)];
         this.#place += used;
       }
-      told?.();
+      onWindow?.();
     }
   }
 

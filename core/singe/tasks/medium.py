@@ -48,7 +48,7 @@ class TaskInput:
 @dataclass(frozen=True)
 class Wishes:
     """What a caller says of a model beyond its file. preparation: fields of the medium's TaskInput; files: those beside the model that the
-    medium reads, by name; options: what these say of the head's options; None and "": as the model and its head suggest. usual: the size,
+    medium reads, by name; options: what these say of the head's options; None and "": as the model and its head suggest. usual_size: that
     where neither the model nor the caller says one."""
 
     labels: Sequence[str] = ()
@@ -57,7 +57,7 @@ class Wishes:
     licence: str = ""
     preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    usual: tuple[int, int] | None = None
+    usual_size: tuple[int, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -16,7 +16,6 @@ from ..texts import say
 from .options import OF_CONVERSATIONS
 from .progress import doing
 
-"""The most bytes of a conversation that is read."""
 HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, /exit or Ctrl-D ends it"
 _OF_SAMPLING: Final = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")
 

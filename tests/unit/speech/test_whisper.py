@@ -17,8 +17,8 @@ from singe.speech.hearing.mel import slaney_bands
 from singe.speech.whisper.files import files_in
 from singe.speech.whisper.model import SpeechModel
 from singe.speech.whisper.onnx_weights import onnx_weights
-from singe.speech.whisper.spectrogram import LENGTH, STEP, samples_for
-from singe.speech.whisper.whole import MOST_TEXTS, TYPES, samples_of
+from singe.speech.whisper.spectrogram import LENGTH, STEP, sample_count, samples_for
+from singe.speech.whisper.whole import MOST_TEXTS, TYPES
 from singe.weights import read_weights
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_matrices_of_8_bits_say_nearly_the_same(tmp_path: Path) -> None:
 def test_one_program_with_all_functions_says_what_several_models_say(folder: Path, device_name: str) -> None:
     several = opened(folder).model(device_name)
     d, ids = several.description, list(tiny_whisper.IDS)
-    seconds = np.arange(samples_of(d)) / 16_000
+    seconds = np.arange(sample_count(d.frames)) / 16_000
     samples = (np.sin(900 * seconds * seconds) * 0.4).astype(np.float32)
     powers = several.powers(samples, 2)
     peak = float(powers.max()) + 1

@@ -169,7 +169,7 @@ class _Fuser:
             if storage_of(n) is n:
                 leaving = dict.fromkeys(storage_of(m) for m in growth.coords if self._leaves(m, growth))
                 for m in list(leaving):
-                    if m is not n and self._again(m, leaving, growth):
+                    if m is not n and self._is_computed_again(m, leaving, growth):
                         del leaving[m]
                 if leaving.keys() == {n} or self._stores(leaving, growth):
                     best, exits = len(growth.coords), tuple(leaving)
@@ -183,9 +183,9 @@ class _Fuser:
             return False
         return not growth.full.isdisjoint(leaving) or not any(self._inlines(n, growth) for n in leaving)
 
-    def _again(self, n: Node, leaving: Mapping[Node, None], growth: Growth) -> bool:
-        """Whether the readers of a member outside the group rather compute it again, from values that the group stores
-        anyway, of which one at most is as large: they read no more, and it takes no memory."""
+    def _is_computed_again(self, n: Node, leaving: Mapping[Node, None], growth: Growth) -> bool:
+        """Whether the readers of a member outside the group compute it again instead of reading it: from values that the group
+        stores anyway, of which one is as large. They read no more then, and the member takes no memory."""
         if n not in growth.full or len(n.inputs) < 2 or not self._inlines(n, growth):
             return False
         large = [x for x in n.inputs if product(x.shape) == product(n.shape)]

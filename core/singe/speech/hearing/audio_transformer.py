@@ -159,10 +159,10 @@ def audio_transformer(weights: Path, config: Path, device: str | Device, name: s
     return Model.of(lambda x: {"logits": network(x)}, {"bands": (1, d.frames, d.bands)}, device, name=name)
 
 
-def _renamed(found: Mapping[str, StoredArray], name: str) -> dict[str, StoredArray]:
+def _renamed(tensors: Mapping[str, StoredArray], name: str) -> dict[str, StoredArray]:
     rules = [(re.compile(pattern), new) for pattern, new in _NAMES.items()]
     stored: dict[str, StoredArray] = {}
-    for key, array in found.items():
+    for key, array in tensors.items():
         own = key.removeprefix(_BASE)
         base, _, last = own.rpartition(".")
         if base == "embeddings":

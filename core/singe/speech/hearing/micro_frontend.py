@@ -43,7 +43,8 @@ _LOG_BITS: Final = 16
 _LOG_SEGMENTS: Final = 7
 _LOG_E: Final = 45426
 """The natural logarithm of 2, with 16 bits behind the point."""
-_PARTS: Final = 1 << 15
+_PART_BITS: Final = 15
+"""Of the lower part of the noise that is known: float32 holds it in two parts."""
 
 
 def _window() -> np.ndarray:
@@ -239,7 +240,7 @@ def micro_features(samples: Tensor, frames: int, noise: Tensor) -> tuple[Tensor,
 
     scaled = signal << _SMOOTHING_BITS
     smoothing = tensor(np.array([int(_SMOOTHING[k % 2] * (1 << _NOISE_BITS)) for k in range(BANDS)], np.int64))
-    known = noise[0].to(dtype="int64") * _PARTS + noise[1].to(dtype="int64")
+    known = (noise[0].to(dtype="int64") << _PART_BITS) + noise[1].to(dtype="int64")
     learnt: list[Tensor] = []
     for k in range(frames):
         known = (scaled[k] * smoothing + known * ((1 << _NOISE_BITS) - smoothing)) >> _NOISE_BITS
@@ -259,5 +260,5 @@ def micro_features(samples: Tensor, frames: int, noise: Tensor) -> tuple[Tensor,
     shrunk = where(ratio < (2 << _SNR_BITS), small, large) << _CORRECTION
 
     features = where(shrunk > 1, _logged(shrunk.maximum(1)), 0).minimum((1 << 16) - 1)
-    kept = stack([known >> 15, known & (_PARTS - 1)], 0).to(dtype="float32")
+    kept = stack([known >> _PART_BITS, known & ((1 << _PART_BITS) - 1)], 0).to(dtype="float32")
     return features.to(dtype="float32") * SCALE, kept

@@ -15,7 +15,7 @@ from ...runtime.devices import device as open_device
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 from .network import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
-from .spectrogram import LENGTH, STEP, BandPowers, samples_for
+from .spectrogram import BandPowers, sample_count, samples_for
 from .whole import whole
 
 
@@ -55,8 +55,9 @@ class WhisperModel:
         self.device: Final = open_device(device)
         self._network: Final = Whisper(description, tensors)
         d = description
-        samples = d.frames * STEP + LENGTH - STEP
-        self._bands: Final = Model.of(BandPowers(d.bands), {"samples": (samples,)}, self.device, name="bands")
+        self._bands: Final = Model.of(
+            BandPowers(d.bands), {"samples": (sample_count(d.frames),)}, self.device, name="bands"
+        )
         self._hear: Final = Model.of(
             self._network.hear,
             hear_shapes(d),

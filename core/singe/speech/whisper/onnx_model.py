@@ -16,7 +16,7 @@ from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from .description import WhisperDescription
 from .network import HEAR_TYPES, Whisper, features, hear_shapes
-from .spectrogram import LENGTH, STEP, BandPowers, samples_for
+from .spectrogram import BandPowers, sample_count, samples_for
 from .whole import whole
 
 
@@ -35,8 +35,9 @@ class OnnxWhisper:
         self._tensors: Final = tensors
         self.device: Final = open_device(device)
         d = description
-        samples = d.frames * STEP + LENGTH - STEP
-        self._bands: Final = Model.of(BandPowers(d.bands), {"samples": (samples,)}, self.device, name="bands")
+        self._bands: Final = Model.of(
+            BandPowers(d.bands), {"samples": (sample_count(d.frames),)}, self.device, name="bands"
+        )
         self._features: Final = Model.of(features, hear_shapes(d), self.device, dtypes=HEAR_TYPES, name="features")
         shape = OnnxShape(
             d.decoder_layers, d.decoder_heads, d.width // d.decoder_heads, "input_features", (d.positions, d.room)

@@ -43,10 +43,15 @@ def frames_of(count: int) -> int:
     return count // STEP
 
 
+def sample_count(frames: int) -> int:
+    """Samples of a window of so many frames, with those around it that its frames need."""
+    return frames * STEP + LENGTH - STEP
+
+
 def samples_for(samples: np.ndarray, first: int, count: int) -> np.ndarray:
     """The samples of `count` frames from the frame `first` on: before the sound it is mirrored, after it there is silence."""
     begin = first * STEP - MARGIN
-    found = np.zeros(count * STEP + LENGTH - STEP, np.float32)
+    found = np.zeros(sample_count(count), np.float32)
     inside = samples[max(begin, 0) : max(begin + len(found), 0)]
     found[max(-begin, 0) : max(-begin, 0) + len(inside)] = inside
     if begin < 0:

@@ -23,7 +23,7 @@ from ...tensors.functions.creation import zeros
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 from .network import Whisper
-from .spectrogram import LENGTH, STEP, BandPowers
+from .spectrogram import BandPowers, sample_count
 
 MOST_TEXTS: Final = 5
 """Side by side."""
@@ -34,11 +34,6 @@ TYPES: Final[Mapping[str, str]] = {
 Outputs = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
-def samples_of(d: WhisperDescription) -> int:
-    """Samples of a window, with those around it that its frames need."""
-    return d.frames * STEP + LENGTH - STEP
-
-
 def shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
     return {
         "samples": ("S",), "peak": ("P",), "count": (1,), "ids": ("T",), "keys": (f"K<={d.room}", 0), "rows": ("R", 0),
@@ -47,7 +42,7 @@ def shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
 
 
 def whole(network: Whisper, device: str | Device, name: str) -> Model:
-    """The Model of a network, and its name. One with packed weights computes in integers of 16 bits where that is faster, as language models do."""
+    """A network as a Model of this name. One with packed weights computes in integers of 16 bits where that is faster, as language models do."""
     d = network.description
     bands = BandPowers(d.bands)
     heads = len(d.following)
@@ -73,7 +68,7 @@ def whole(network: Whisper, device: str | Device, name: str) -> Model:
         (scores, seen), updated = network.say(ids.reshape(texts, -1), keys, rows, order, looked, **states)
         return {"loudest": zeros(1), "scores": scores, "seen": seen}, updated
 
-    window = {"S": samples_of(d)}
+    window = {"S": sample_count(d.frames)}
     functions: list[tuple[Mapping[str, int], Callable[..., Any]]] = [
         ({**window, "P": 0}, loudness), ({**window, "P": 1}, hear), ({"N": 0, "T": 1, "R": 1, "L": 0}, say),
         ({"N": MOST_TEXTS, "T": MOST_TEXTS, "R": 1, "L": 0}, say),

@@ -48,10 +48,9 @@ Following = Callable[[np.ndarray], Answer]
 
 @dataclass(frozen=True)
 class Chain:
-    """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent ↦ parts of the
-    names that makers give it. facts:
-    labels and options of a ChainSpec, of the models and of the paths of all files. begin: with the settings of a call. settings: as in
-    TaskKind."""
+    """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent ↦ parts
+    of the names that makers give it. facts: labels and options of a ChainSpec, of the models and of the paths of all files. begin: with the
+    settings of a call. settings: as in TaskKind."""
 
     name: str
     about: str

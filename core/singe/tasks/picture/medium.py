@@ -54,7 +54,7 @@ def _input_of(model: Model, kind: TaskKind, wishes: Wishes) -> tuple[int, Pictur
     shape = tuple(found.shape or ())
     layout = str(wishes.preparation.get("layout") or layout_of(shape))
     height, width, channels = (shape[1 + LAYOUTS[layout].index(axis)] for axis in range(3))
-    asked = wishes.size or wishes.usual or (kind.size, kind.size)
+    asked = wishes.size or wishes.usual_size or (kind.size, kind.size)
     size = (height if isinstance(height, int) else asked[0], width if isinstance(width, int) else asked[1])
     if wishes.size is not None and size != wishes.size:
         raise InputError(f"{kind.name}: size {show(wishes.size)}: the model takes pictures of {show(size)}")

@@ -22,7 +22,7 @@ READS: Final = (CONFIG, FEATURES, OWN_FACTS)
 MAX_MEAN_OF: Final = 1000
 
 
-def told(kind: TaskKind, wishes: Wishes) -> Wishes:
+def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     """Wishes, with what the files say where the caller says nothing."""
     if OWN_FACTS in wishes.files and "threshold" in kind.settings:
         return _of_wake_word(wishes, wishes.files[OWN_FACTS])

@@ -53,9 +53,9 @@ class Heard:
 
 @dataclass(frozen=True)
 class SoundForm:
-    """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives: its facts and the sizes that its
-    open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside those of the
-    model; alone: whether each row stands alone, and nothing is remembered."""
+    """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives (`preparation`): its facts and the
+    sizes that its open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside
+    those of the model; alone: whether each row stands alone, and nothing is remembered."""
 
     name: str
     about: str
@@ -76,7 +76,7 @@ _OPEN_WIDTHS: Final = {128: 576, 64: 512}
 
 
 def _frames(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 2 or not x.dtype.is_float:
@@ -89,8 +89,12 @@ def _frames(
     )
     if width is None:
         return None
-    before = given.get("before", _CONTEXTS.get(width, 0))
-    if before and "before" not in given and sum(d for s in states for d in s[:1] if isinstance(d, int)) != _LAYERS:
+    before = preparation.get("before", _CONTEXTS.get(width, 0))
+    if (
+        before
+        and "before" not in preparation
+        and sum(d for s in states for d in s[:1] if isinstance(d, int)) != _LAYERS
+    ):
         raise InputError(
             f"task: the model takes rows of {width} samples, as Silero's do, but remembers other things, and does not say how many of them are of "
             "the row before: give it as before, such as 64"
@@ -138,7 +142,7 @@ SPECTRA: Final[Mapping[int, Spectra]] = {
 
 
 def _bins(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = tuple(x.shape or ())
     known = SPECTRA.get(shape[2]) if len(shape) == 3 and isinstance(shape[2], int) else None
@@ -168,7 +172,7 @@ _OVERLAP: Final = 30 * 256
 
 
 def _windows(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 3 or shape[2] != 1 or not isinstance(shape[1], int) or shape[1] <= 2 * _OVERLAP or others:
@@ -183,7 +187,7 @@ _FEATURE_SPAN: Final = 26.0
 
 
 def _micro(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 3 or shape[0] != 1 or shape[2] != micro_frontend.BANDS or others or not isinstance(shape[1], int):
@@ -207,7 +211,7 @@ _VOICE_STEP: Final = 77 * voice_encoder.STEP
 
 
 def _voice(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = tuple(x.shape or ())
     if shape[1:] != (voice_encoder.FRAMES, voice_encoder.BANDS) or others or not x.dtype.is_float:
@@ -230,7 +234,7 @@ AUDIO_CENTER, AUDIO_SPREAD = -4.2677393, 2 * 4.5689974
 
 
 def _log_bands(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = x.shape or ()
     if len(shape) != 3 or others or not x.dtype.is_float or not all(isinstance(d, int) for d in shape[1:]):
@@ -265,7 +269,7 @@ def _of_log_bands(rows: Rows) -> Heard:
 
 
 def _waves(
-    x: TensorSpec, others: Sequence[TensorSpec], given: Mapping[str, Any]
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = tuple(x.shape or ())
     count = shape[-1] if shape else None

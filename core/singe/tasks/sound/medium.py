@@ -18,7 +18,7 @@ from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
 from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
-from .files import READS, told
+from .files import READS, wishes_with_files
 from .forms import FORMS, Rows, SoundForm, SoundFrame
 from .remembering import Remembered, remembering
 from .running import LENGTHS, SAMPLES, STATE, SoundRun, joined, raised
@@ -45,10 +45,10 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
         raise InputError(f"{kind.name}: what the model remembers has open sizes; export it with numbers")
     spec = replace(spec, states=int(sum(map(int, counts))))  # pyright: ignore[reportArgumentType]
 
-    def feed(given: Mapping[str, Tensor], spec: SoundInput) -> tuple[Sequence[Tensor], SoundFrame]:
-        parts = _split(given.get(STATE), counts)
+    def feed(inputs: Mapping[str, Tensor], spec: SoundInput) -> tuple[Sequence[Tensor], SoundFrame]:
+        parts = _split(inputs.get(STATE), counts)
         remembered = parts[-1] if memory else None
-        heard = form.input(Rows(given[SAMPLES], spec, graph.inputs[place].shape, given.get(LENGTHS), remembered))
+        heard = form.input(Rows(inputs[SAMPLES], spec, graph.inputs[place].shape, inputs.get(LENGTHS), remembered))
         values: list[Tensor] = []
         for k, x in enumerate(graph.inputs):
             m = next((m for m, state in enumerate(kept) if state.place == k), None)
@@ -96,13 +96,13 @@ def _inputs(spec: SoundInput) -> Inputs:
 
 
 def _input_of(
-    model: Model, kind: TaskKind, given: Mapping[str, Any]
+    model: Model, kind: TaskKind, preparation: Mapping[str, Any]
 ) -> tuple[SoundForm, int, SoundInput, Mapping[str, int]]:
     """The form of the model, the number of the input that takes samples, the facts of it, and the numbers that open sizes become."""
     for form in (FORMS[name] for name in kind.forms):
         for k, x in enumerate(model.inputs):
             others = [o for o in model.inputs if o is not x]
-            if all(_is_told(o) for o in others) and (found := form.recognise(x, others, given)) is not None:
+            if all(_is_told(o) for o in others) and (found := form.recognise(x, others, preparation)) is not None:
                 return form, k, *found
     about = ", or ".join(FORMS[name].about for name in kind.forms)
     told = ", ".join(map(str, model.inputs)) or "none"
@@ -175,7 +175,7 @@ SOUND: Final = Medium(
     _fit,
     _open,
     READS,
-    told,
+    wishes_with_files,
     network_of,
     stream=_stream,
 )

@@ -45,8 +45,8 @@ def _samples(parts: Sequence[Arrays]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.float32), *(part[AUDIO].reshape(-1) for part in parts)])
 
 
-def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> CleanSound:
-    audio = _samples([found] if found else [])[: len(sound.samples)]
+def _answer(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> CleanSound:
+    audio = _samples([outputs] if outputs else [])[: len(sound.samples)]
     return CleanSound(spec.kind, None, audio, spec.preparation.rate, sound)
 
 

@@ -31,9 +31,9 @@ def _inner(outputs: Tensors, frame: SoundFrame, options: Mapping[str, Any]) -> d
     }
 
 
-def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Notes:
+def _answer(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Notes:
     count = len(sound.samples) * FRAMES_A_SECOND // spec.preparation.rate
-    scores = {name: values[:count] for name, values in found.items()}
+    scores = {name: values[:count] for name, values in outputs.items()}
     return Notes(spec.kind, None, notes_in(**scores, settings=settings) if scores else [], sound)
 
 

@@ -31,16 +31,15 @@ def _decoded(chances: Callable[[Tensor], Tensor]) -> Any:
     return decode
 
 
-def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Findings:
+def _answer(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Findings:
     top = settings["top"]
     if type(top) is not int or top < 0:
         raise InputError(f"{spec.kind}: top is {top!r:.40}, expected how many to give; 0 gives all")
     if not len(sound.samples):
         return Findings(spec.kind, None, [])
-    scores, step = found[SCORES], spec.preparation.step
-    count = max(
-        1, len(sound.samples) - spec.preparation.after
-    )  # what is shorter than the margin is no window of its own
+    scores, step = outputs[SCORES], spec.preparation.step
+    # What is shorter than the margin is no window of its own.
+    count = max(1, len(sound.samples) - spec.preparation.after)
     weights = np.clip(count - np.arange(len(scores)) * step, 0, step) / count
     mean = (scores * weights[:, None]).sum(0)
     order = np.argsort(-mean, kind="stable")[: top or None]

@@ -28,9 +28,9 @@ def _score(outputs: Tensors, frame: SoundFrame, options: Mapping[str, Any]) -> d
     return {SCORE: only(outputs).reshape(-1).to(dtype="float32"), **frame.keep(outputs, ())}
 
 
-def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Voices:
+def _answer(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> Voices:
     facts = spec.preparation
-    scores = found.get(SCORE, np.zeros(0, np.float32))
+    scores = outputs.get(SCORE, np.zeros(0, np.float32))
     rules = VoiceRules.of(settings, facts.rate, facts.step)
     segments = [
         Segment(a / facts.rate, b / facts.rate, float(scores[a // facts.step : -(-b // facts.step)].mean()))

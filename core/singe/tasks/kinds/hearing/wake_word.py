@@ -71,8 +71,8 @@ def _found(spec: TaskSpec, follower: WordFollower, scores: np.ndarray, sound: An
     return WakeWords(spec.kind, None, words, np.array(means, np.float32), facts.step / facts.rate, sound)
 
 
-def _answer(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> WakeWords:
-    return _found(spec, WordFollower(spec, settings), found.get(SCORE, np.zeros(0, np.float32)), sound)
+def _answer(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> WakeWords:
+    return _found(spec, WordFollower(spec, settings), outputs.get(SCORE, np.zeros(0, np.float32)), sound)
 
 
 def _live(spec: TaskSpec, settings: Mapping[str, Any]) -> Live:
