@@ -212,9 +212,9 @@ export class SingeTaskElement extends SourceElement {
   get #settings() {
     /** @type {TaskSettings} */
     const settings = {};
-    for (const [name, make] of Object.entries(SETTINGS)) {
+    for (const [name, read] of Object.entries(SETTINGS)) {
       const given = this.getAttribute(name);
-      if (given !== null) Object.assign(settings, { [name]: make(given) });
+      if (given !== null) Object.assign(settings, { [name]: read(given) });
     }
     return settings;
   }
@@ -242,6 +242,7 @@ export class SingeTaskElement extends SourceElement {
     const fitting = Object.entries(KINDS).filter(([, { media }]) => media.includes(medium));
     const kind = this.getAttribute("kind") ?? fitting[0]?.[0];
     const own = fitting.find(([name]) => name === kind)?.[1];
+    if (!fitting.length) throw new SingeError("input", `<singe-task>: the task ${task.info.kind} is not one that it shows; call it by task() of singe-tasks.js`);
     if (!own) throw new SingeError("input", `<singe-task>: kind: got ${JSON.stringify(kind)}, and the task takes ${fitting.map(([name]) => name).join(", ")}`);
     if (own.accept) [this.#text.textContent, this.#file.accept] = [own.text, own.accept];
     this.#camera.hidden = kind !== "camera";

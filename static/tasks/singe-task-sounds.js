@@ -212,8 +212,11 @@ const KINDS = {
     whole(found, info, count, { segments, threshold, count: speakers }) {
       const spec = inputOf(info);
       const seconds = count / spec.rate;
+      const isCosine = typeof threshold === "number" && Math.abs(threshold) <= 1;
+      if (!isCosine) throw refuse(`threshold is ${threshold}, expected a cosine`);
+      if (!Number.isInteger(speakers) || speakers < 0) throw refuse(`count is ${speakers}, expected how many speak, 0 if it is unknown`);
       const given = (segments ?? [[0, seconds]]).map((/** @type {any} */ one) => (Array.isArray(one) ? one : [one.start, one.end]));
-      if (!given.flat().every(Number.isFinite)) throw refuse("segments are those of voices, or pairs of seconds");
+      if (!given.flat().every(Number.isFinite)) throw refuse(`segments: got ${JSON.stringify(segments)?.slice(0, 60)}, expected those of voices, or pairs of seconds`);
       return turnsOf(windowVectors(found, info, count), given, seconds, spec, threshold, speakers).map(([speaker, start, end]) => ({ speaker, start, end }));
     },
   },

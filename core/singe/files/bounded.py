@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +15,12 @@ MAX_BYTES: Final = 10_000_000
 
 
 def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The bytes of a file that has at most so many."""
+    """The bytes of a regular file that has at most so many; others, such as devices, do not say how many they have."""
     try:
-        size = path.stat().st_size
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is not a regular file")
+        size = facts.st_size
         data = path.read_bytes() if size <= most else None
     except (OSError, ValueError) as e:
         raise InputError(f"{path}: cannot be read: {reason(e)}") from None

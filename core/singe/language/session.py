@@ -180,7 +180,10 @@ class LanguageSession:
             held = stored.get(spec.name)
             if held is None or held.shape != part.shape or held.dtype is not spec.dtype:
                 told = "missing" if held is None else f"{held.dtype}{held.shape}"
-                raise FormatError(f"{path}: {spec.name} is {told}, expected {spec.dtype}{part.shape}")
+                raise FormatError(
+                    f"{path}: {spec.name} is {told}, expected {spec.dtype}{part.shape}; load the model with the cache_dtype that it was "
+                    "saved with"
+                )
             part[...] = held.read()
             self.states.write(spec.name, whole)
         self._tokens = ids.tolist()

@@ -60,7 +60,8 @@ def _one(
     def choose(scores: np.ndarray, said: Sequence[int]) -> tuple[int, float]:
         tokens.allow(scores, said)
         chances = log_chances(scores)
-        if temperature and draws is not None:
+        if temperature:
+            assert draws is not None, "a temperature needs draws"
             ends = np.exp(log_chances(scores.astype(np.float64) / temperature)).cumsum()
             token = int(np.searchsorted(ends, draws.random() * ends[-1], side="right"))
         else:

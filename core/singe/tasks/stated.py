@@ -37,27 +37,28 @@ def stated_by(path: Path) -> Stated:
     from ..onnx.model import read_metadata  # noqa: PLC0415 (other tasks need no reader of ONNX files for what they know)
 
     try:
-        told = read_metadata(path)
+        metadata = read_metadata(path)
     except FormatError:
         return Stated()
-    size = _SIDES.fullmatch(told.get("imgsz", ""))
-    licence = _LICENCE.match(told.get("license", ""))
-    return Stated(_labels(told), (int(size[1]), int(size[2])) if size else None, licence[0] if licence else "")
+    size = _SIDES.fullmatch(metadata.get("imgsz", ""))
+    licence = _LICENCE.match(metadata.get("license", ""))
+    return Stated(_labels(metadata), (int(size[1]), int(size[2])) if size else None, licence[0] if licence else "")
 
 
-def _labels(told: Mapping[str, str]) -> Sequence[str]:
-    """Of `names`, which is JSON, or as Python prints a dict of numbers and texts; or of `character`, a name a line."""
-    names = told.get("names", "")
-    if lines := told.get("character", ""):
-        found = lines.splitlines()
-        return tuple(found) if len(found) <= MAX_LABELS else ()
+def _labels(metadata: Mapping[str, str]) -> Sequence[str]:
+    """Of `names`, which is JSON, or as Python prints a dict of numbers and texts; or of `character`, a name a line. None if there are too many."""
+    found = metadata["character"].splitlines() if metadata.get("character") else _names(metadata.get("names", ""))
+    return tuple(found) if len(found) <= MAX_LABELS else ()
+
+
+def _names(text: str) -> Sequence[str]:
     try:
-        values: Any = json.loads(names)
+        values: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return _printed(names)
+        return _printed(text)
     if isinstance(values, dict):
         values = [values.get(str(k)) for k in range(len(values))]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
-    return tuple(values) if isinstance(values, list) and all(isinstance(x, str) for x in values) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return values if isinstance(values, list) and all(isinstance(x, str) for x in values) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _printed(text: str) -> Sequence[str]:
@@ -69,4 +70,4 @@ def _printed(text: str) -> Sequence[str]:
     while at < len(inner) and (entry := _ENTRY.match(inner, at)) is not None and int(entry[1]) == len(found):
         found.append(_ESCAPED.sub(r"\1", entry[2] if entry[2] is not None else entry[3]))
         at = entry.end()
-    return tuple(found) if not inner[at:].strip() and len(found) <= MAX_LABELS else ()
+    return found if not inner[at:].strip() else ()

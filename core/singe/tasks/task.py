@@ -265,7 +265,8 @@ _TAKEN: Final[Mapping[str, Sequence[str]]] = {"transcribe": ("weights",)}
 
 def _of_several(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> AnyTask:
     if refused := given.keys() - _TAKEN.get(kind, ()):
-        raise InputError(f"{kind}: got {', '.join(sorted(refused))}; a task of several models takes a device alone")
+        taken = " and ".join(("a device", *_TAKEN.get(kind, ())))
+        raise InputError(f"{kind}: got {', '.join(sorted(refused))}; this task of several models takes {taken} alone")
     if isinstance(model, Model):
         raise InputError(f"{kind}: got a Model, expected zoo:NAME, or a folder with its several models")
     return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SPEECH[kind](model, device, **given)

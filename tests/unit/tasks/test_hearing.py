@@ -271,6 +271,6 @@ def test_who_spoke_when_is_asked_of_segments() -> None:
     assert made(samples, sampling_rate=RATE, segments=voices.to_dict()) == turns
     assert made(samples, sampling_rate=RATE, segments=[(x.start, x.end) for x in voices]) == turns
     assert repr(turns).startswith(f"<speakers: {turns.speakers} in {len(turns)} turns>")
-    for wrong in ([3], ["ab"], [{"start": 1}]):
+    for wrong in ([3], ["ab"], [{"start": 1}], [(0.0, float("nan"))]):
         with pytest.raises(InputError, match=r"a segment .* expected those of"):
             made(samples, sampling_rate=RATE, segments=wrong)

@@ -181,7 +181,7 @@ def test_the_characters_are_those_of_the_file_beside_it_where_the_model_names_no
 
 
 def test_what_a_task_of_several_models_does_not_take_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="a task of several models takes a device alone"):
+    with pytest.raises(InputError, match="this task of several models takes a device alone"):
         sg.task("ocr", folder, labels=["a"])  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InputError, match="ocr: nowhere: no such folder, expected one with several models, or zoo:NAME"):
         sg.task("ocr", "nowhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import singe as sg
 from singe.errors import InputError
 from singe.model.model import Model
+from singe.tasks.spec import MAX_LABELS
 from singe.tasks.stated import stated_by
 
 pytestmark = pytest.mark.slow
@@ -48,7 +50,18 @@ def test_the_names_in_a_file_are_labels(tmp_path: Path, key: str, text: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["{0: 'a', 2: 'b'}", "{0: __import__('os')}", "{", "[[[", "{0: 'a'", "[1, 2]", "{0: 'a'} or 1", "(", "[" * 5000],
+    [
+        "{0: 'a', 2: 'b'}",
+        "{0: __import__('os')}",
+        "{",
+        "[[[",
+        "{0: 'a'",
+        "[1, 2]",
+        "{0: 'a'} or 1",
+        "(",
+        "[" * 5000,
+        pytest.param(json.dumps(["a"] * (MAX_LABELS + 1)), id="too many"),
+    ],
 )
 def test_names_of_another_form_are_none(tmp_path: Path, text: str) -> None:
     assert stated_by(written(tmp_path, {"names": text})).labels == ()

@@ -53,7 +53,10 @@ def sentence_piece_values(data: bytes, numbers: Mapping[str, int] | None, name: 
     if not 0 < len(pieces) <= MAX_TOKENS:
         raise FormatError(f"{name}: {len(pieces)} pieces, expected 1 to {MAX_TOKENS}")
     if wrong := next((x for x in pieces if not NORMAL <= x[2] <= BYTE or not abs(x[1]) < 1e30), None):
-        raise FormatError(f"{name}: the piece {wrong[0]!r:.60} has the type {wrong[2]} and the score {wrong[1]}")
+        raise FormatError(
+            f"{name}: the piece {wrong[0]!r:.60} has the type {wrong[2]} and the score {wrong[1]}, expected a type from {NORMAL} to {BYTE} "
+            "and a finite score"
+        )
     if kind == 1 and any(x[2] == BYTE for x in pieces):
         raise FormatError(f"{name}: unigrams with pieces for bytes, which Singe does not know")
     rows = pieces if numbers is None else _numbered(pieces, numbers, name)

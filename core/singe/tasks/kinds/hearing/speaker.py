@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,20 @@ def _vectors(outputs: Tensors, frame: SoundFrame, options: Mapping[str, Any]) ->
     return {VECTORS: x / (x * x).sum(1, keepdims=True).sqrt().maximum(1e-12)}
 
 
-def _heard(found: Arrays, spec: TaskSpec, sound: Any) -> np.ndarray:
+def _heard(outputs: Arrays, spec: TaskSpec, sound: Any) -> np.ndarray:
     """The vectors of the windows that the sound fills."""
     if not len(sound.samples):
         raise InputError(f"{spec.kind}: the sound is empty; expected a voice")
-    return found[VECTORS][: windows_of(len(sound.samples), spec.preparation)]
+    return outputs[VECTORS][: windows_of(len(sound.samples), spec.preparation)]
 
 
-def _voice(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> TaskVector:
-    vectors = _heard(found, spec, sound)
+def _voice(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> TaskVector:
+    vectors = _heard(outputs, spec, sound)
     mean = vectors.mean(0)
     return TaskVector(spec.kind, None, mean / max(float(np.linalg.norm(mean)), 1e-12), len(vectors))
 
 
-def _said(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> SpeakerTurns:
+def _said(outputs: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]) -> SpeakerTurns:
     given, threshold, count = settings["segments"], settings["threshold"], settings["count"]
     if type(threshold) not in (int, float) or not -1 <= threshold <= 1 or type(count) is not int or count < 0:
         raise InputError(
@@ -51,7 +52,7 @@ def _said(found: Arrays, spec: TaskSpec, sound: Any, settings: Mapping[str, Any]
         )
     seconds = len(sound.samples) / spec.preparation.rate
     segments = [(0.0, seconds)] if given is None else [_segment(spec.kind, x) for x in given]
-    turns = turns_of(_heard(found, spec, sound), segments, seconds, spec.preparation, threshold, count)
+    turns = turns_of(_heard(outputs, spec, sound), segments, seconds, spec.preparation, threshold, count)
     return SpeakerTurns(spec.kind, None, [SpeakerTurn(*turn) for turn in turns], sound)
 
 
@@ -62,7 +63,10 @@ def _segment(kind: str, segment: Any) -> tuple[float, float]:
             (segment["start"], segment["end"]) if isinstance(segment, Mapping)
             else (segment.start, segment.end) if hasattr(segment, "start") else segment
         )  # fmt: skip
-        return float(start), float(end)
+        times = float(start), float(end)
+        if all(map(isfinite, times)):
+            return times
+        raise ValueError(segment)
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(
             f'{kind}: a segment {segment!r:.60}, expected those of sg.task("voices"), or pairs of seconds'
