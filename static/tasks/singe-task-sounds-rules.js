@@ -214,6 +214,9 @@ function unit(x) {
 /** @type {(values: readonly number[]) => number} */
 const greatest = (values) => values.reduce((best, value, k) => (value > values[best] ? k : best), 0);
 
+/** @type {(a: readonly number[], b: readonly number[]) => number[]} */
+const added = (a, b) => a.map((x, k) => x + b[k]);
+
 /**
  * The number of the voice of each vector of length 1, in the order in which they speak first.
  * @param {readonly number[][]} vectors
@@ -221,26 +224,63 @@ const greatest = (values) => values.reduce((best, value, k) => (value > values[b
  * @param {number} count
  */
 export function voicesOf(vectors, threshold, count) {
-  /** @type {number[][]} */
-  const sums = [];
-  const add = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.map((x, k) => x + b[k]);
+  /** @type {Voice[]} */
+  const voices = [];
   for (const vector of vectors) {
-    const alike = sums.map((one) => product(vector, unit(one)));
+    const alike = voices.map(({ mean }) => product(vector, mean));
     const best = greatest(alike);
-    if (sums.length && alike[best] >= threshold) sums[best] = add(sums[best], vector);
-    else sums.push(vector);
+    const isKnown = voices.length > 0 && alike[best] >= threshold;
+    const sum = isKnown ? added(voices[best].sum, vector) : vector;
+    voices[isKnown ? best : voices.length] = { sum, mean: unit(sum) };
   }
-  while (sums.length > 1) {
-    const pairs = sums.flatMap((a, i) => sums.slice(i + 1).map((b, j) => [product(unit(a), unit(b)), i, i + 1 + j]));
-    const [alike, i, j] = pairs[greatest(pairs.map(([value]) => value))];
-    if (count ? sums.length <= count : alike < threshold) break;
-    sums[i] = add(sums[i], sums.splice(j, 1)[0]);
-  }
-  const means = sums.map(unit);
+  const means = joined(voices, threshold, count);
   const nearest = vectors.map((vector) => greatest(means.map((mean) => product(vector, mean))));
   const order = [...new Set(nearest)];
   return nearest.map((k) => order.indexOf(k));
 }
+
+/** @typedef {{ sum: number[], mean: number[] }} Voice */
+
+/**
+ * The means of the voices that are left when the two that are the most alike were joined, again and again. Of each voice only the later one that
+ * is the most like it is kept: of all pairs of a long sound there are too many.
+ * @param {(Voice | null)[]} voices
+ * @param {number} threshold
+ * @param {number} count
+ */
+function joined(voices, threshold, count) {
+  /** @type {(k: number) => { alike: number, other: number }} */
+  const nearestOf = (k) => {
+    let best = { alike: -Infinity, other: k };
+    for (let other = k + 1; other < voices.length; other++) {
+      const alike = alikeness(voices[k], voices[other]);
+      if (alike > best.alike) best = { alike, other };
+    }
+    return best;
+  };
+  const pairs = voices.map((_, k) => nearestOf(k));
+  for (let left = voices.length; left > 1; left--) {
+    const i = greatest(pairs.map(({ alike }) => alike));
+    const { alike, other: j } = pairs[i];
+    if (count ? left <= count : alike < threshold) break;
+    const sum = added(/** @type {Voice} */ (voices[i]).sum, /** @type {Voice} */ (voices[j]).sum);
+    voices[i] = { sum, mean: unit(sum) };
+    voices[j] = null;
+    for (let k = 0; k < j; k++) {
+      const own = pairs[k];
+      if (k === i || own.other === i || own.other === j) pairs[k] = nearestOf(k);
+      else if (k < i) {
+        const alike = alikeness(voices[k], voices[i]);
+        if (alike > own.alike || (alike === own.alike && i < own.other)) pairs[k] = { alike, other: i };
+      }
+    }
+    pairs[j] = { alike: -Infinity, other: j };
+  }
+  return voices.flatMap((voice) => (voice ? [voice.mean] : []));
+}
+
+/** @type {(a: Voice | null, b: Voice | null) => number} */
+const alikeness = (a, b) => (a && b ? product(a.mean, b.mean) : -Infinity);
 
 const [LOWEST, KEYS, BINS, QUIET, REACH] = [21, 88, 264, 11, 25];
 const [HOP, RATE, WINDOW] = [256, 22050, 172];

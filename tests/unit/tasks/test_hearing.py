@@ -249,6 +249,8 @@ def test_windows_that_are_alike_are_of_one_voice() -> None:
     assert voices_of(vectors.astype(float), 0.65, 0) == wanted
     assert len(set(voices_of(vectors.astype(float), 0.65, 2))) == 2
     assert set(voices_of(vectors.astype(float), -1, 0)) == {0}
+    several = voices_of(np.random.default_rng(0).normal(size=(200, 8)) / 3, 1.0, 3)
+    assert list(dict.fromkeys(several)) == [0, 1, 2]
     turns = turns_of(vectors, [(0.0, 100.0)], 20.0, VOICE, 0.65, 0)
     assert [turn[0] for turn in turns] == [0, 1, 2, 0, 1, 2]
     assert turns[0][1] == 0

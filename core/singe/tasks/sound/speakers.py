@@ -53,25 +53,48 @@ def turns_of(
 
 def voices_of(vectors: np.ndarray, threshold: float, count: int) -> list[int]:
     """The number of the voice of each vector of length 1, in the order in which they speak first."""
-    sums: list[np.ndarray] = []
+    sums, means, known = np.zeros_like(vectors), np.zeros_like(vectors), 0
     for vector in vectors:
-        alike = [float(vector @ _mean(x)) for x in sums]
-        best = int(np.argmax(alike)) if alike else -1
-        if best >= 0 and alike[best] >= threshold:
-            sums[best] = sums[best] + vector
-        else:
-            sums.append(vector)
-    while len(sums) > 1:
-        pairs = [
-            (float(_mean(a) @ _mean(b)), i, i + 1 + j) for i, a in enumerate(sums) for j, b in enumerate(sums[i + 1 :])
-        ]
-        alike_most, i, j = max(pairs, key=lambda pair: pair[0])
-        if alike_most < threshold if not count else len(sums) <= count:
-            break
-        sums[i] = sums[i] + sums.pop(j)
-    nearest = [int(np.argmax([vector @ _mean(x) for x in sums])) for vector in vectors]
+        alike = means[:known] @ vector
+        best = int(alike.argmax()) if known else 0
+        if not known or alike[best] < threshold:
+            best, known = known, known + 1
+        sums[best] += vector
+        means[best] = _mean(sums[best])
+    means = _joined(sums[:known], means[:known], threshold, count)
+    nearest = [int(np.argmax(means @ vector)) for vector in vectors]
     order = list(dict.fromkeys(nearest))
     return [order.index(k) for k in nearest]
+
+
+def _joined(sums: np.ndarray, means: np.ndarray, threshold: float, count: int) -> np.ndarray:
+    """The means of the voices that are left when the two that are the most alike were joined, again and again. Of each voice only the later
+    one that is the most like it is kept: of all pairs of a long sound there are too many."""
+    left = np.ones(len(means), bool)
+    nearest, alike = np.arange(len(means)), np.full(len(means), -np.inf)
+
+    def find_nearest(k: int) -> None:
+        later = np.where(left[k + 1 :], means[k + 1 :] @ means[k], -np.inf)
+        if len(later):
+            nearest[k], alike[k] = k + 1 + later.argmax(), later.max()
+
+    for k in range(len(means)):
+        find_nearest(k)
+    for voices in range(len(means), 1, -1):
+        i = int(alike.argmax())
+        j = int(nearest[i])
+        if voices <= count if count else alike[i] < threshold:
+            break
+        sums[i] += sums[j]
+        means[i], left[j], alike[j] = _mean(sums[i]), False, -np.inf
+        again = left & ((nearest == i) | (nearest == j))
+        again[i] = True
+        before = means[:i] @ means[i]
+        closer = left[:i] & ~again[:i] & ((before > alike[:i]) | ((before == alike[:i]) & (i < nearest[:i])))
+        nearest[:i][closer], alike[:i][closer] = i, before[closer]
+        for k in np.flatnonzero(again).tolist():
+            find_nearest(k)
+    return means[left]
 
 
 def _mean(total: np.ndarray) -> np.ndarray:
