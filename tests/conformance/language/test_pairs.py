@@ -60,10 +60,12 @@ def test_scores_are_the_same_on_all_devices(
     check_scores(name, cases[name], tmp_path, device_name)
 
 
-def check_texts(name: str, case: Mapping[str, Any], folder: Path, numbers: Iterable[int]) -> None:
+def check_texts(
+    name: str, case: Mapping[str, Any], folder: Path, numbers: Iterable[int], device: str = "numpy"
+) -> None:
     """By some of RULES."""
     files = opened(folder_of_case(folder, case))
-    model = files.model("numpy")
+    model = files.model(device)
     model.hear(source_of(name))
     for told, expected in ((RULES[k], case["texts"][k]) for k in numbers):
         rules = rules_of(files.config, {**files.generation, **told}, VOCABULARY, model.room[1], "tiny")
@@ -76,6 +78,14 @@ def check_texts(name: str, case: Mapping[str, Any], folder: Path, numbers: Itera
 
 def test_texts_are_those_of_transformers(cases: Mapping[str, Any], tmp_path: Path) -> None:
     check_texts("marian", cases["marian"], tmp_path, (3, 6))
+
+
+@pytest.mark.full
+@RUNNERS
+def test_texts_side_by_side_are_the_same_on_all_devices(
+    cases: Mapping[str, Any], device_name: str, tmp_path: Path
+) -> None:
+    check_texts("t5", cases["t5"], tmp_path, (1,), device_name)
 
 
 @pytest.mark.full

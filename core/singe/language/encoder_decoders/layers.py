@@ -51,6 +51,52 @@ def together(x: Tensor) -> Tensor:
     return x.swapaxes(0, 1).reshape(length, heads * size)
 
 
+def part(x: Tensor, axis: int, first: Any, count: Any) -> Tensor:
+    """So many of an axis from one on. A slice whose end is given by a size would have a length that nothing can tell from another."""
+    starts, sizes = [0] * x.ndim, list(x.shape)
+    starts[axis], sizes[axis] = first, count
+    return apply_row(ROWS["slice"], (x,), starts=tuple(starts), steps=(1,) * x.ndim, sizes=tuple(sizes))
+
+
+def texts_by_head(x: Tensor, texts: int, heads: int) -> Tensor:
+    """(texts · length, width) ↦ (texts · heads, length, size)."""
+    rows, width = x.shape
+    length = rows // texts
+    y = x.reshape(texts, length, heads, width // heads).swapaxes(1, 2)
+    return y.reshape(texts * heads, length, width // heads)
+
+
+def texts_together(x: Tensor, texts: int) -> Tensor:
+    """(texts · heads, length, size) ↦ (texts · length, width)."""
+    rows, length, size = x.shape
+    heads = rows // texts
+    return x.reshape(texts, heads, length, size).swapaxes(1, 2).reshape(texts * length, heads * size)
+
+
+def attend_said(
+    q: Tensor, k: Tensor, v: Tensor, texts: int, past: Any, used: Any, order: Tensor, states: Mapping[str, Tensor], *mask: Tensor,
+    **options: Any,
+) -> tuple[Tensor, dict[str, Tensor]]:  # fmt: skip
+    """What texts attend to of themselves (texts · length, width), and the states with their keys and values. q, k, v (texts · heads, length,
+    size): of tokens that follow the first `past` of each text, which goes on from the one that `order` names. The states may have room for more
+    texts."""
+    keys, values = (_said(states[name], y, texts, past, used, order) for name, y in (("keys", k), ("values", v)))
+    y = attend(q, keys[0], values[0], *mask, causal=True, past=past, keys=used, **options)
+    return texts_together(y, texts), {"keys": keys[1], "values": values[1]}
+
+
+def _said(state: Tensor, y: Tensor, texts: int, past: Any, used: Any, order: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys or values of texts, and the state with them. Of a state only what is used is moved, or copied: its room is larger."""
+    rows = y.shape[0]
+    if texts == 1:
+        after = state.update_slice(y, 0, past, 0)
+        return after if state.shape[0] == rows else part(after[:rows], 1, 0, used), after
+    before = part(state if state.shape[0] == rows else state[:rows], 1, 0, past)
+    moved = before.reshape(texts, rows // texts, past, y.shape[-1]).take(order, 0).reshape(before.shape)
+    said = concat([moved, y], 1)
+    return said, state.update_slice(said, 0, 0, 0)
+
+
 def _turned(x: Tensor, turns: Turns | None) -> Tensor:
     return x if turns is None else apply_row(ROWS["rotary_embedding"], (x, *turns), interleaved=True)
 
@@ -147,35 +193,12 @@ class PairDecoderLayer(Module):
         self, x: Tensor, texts: int, past: Any, used: Any, heard: Any, order: Tensor, distances: Distances, states: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:  # fmt: skip
         """x (texts · length, width) ↦ the same, and the keys and values of its texts. heard: how many positions of the source are in use."""
-        q, k, v = (self._of_texts(y, texts) for y in self.inputs(self.attention.before(x)))
+        q, k, v = (texts_by_head(y, texts, self.heads) for y in self.inputs(self.attention.before(x)))
         q, k = _turned(q, distances.turns), _turned(k, distances.turns)
-        after = {
-            name: _ordered(states[name], texts, order).update_slice(y, 0, past, 0)
-            for name, y in (("keys", k), ("values", v))
-        }
         mask = () if distances.added is None else (concat([distances.added] * texts, 0),)
-        y = attend(
-            q, after["keys"], after["values"], *mask, causal=True, past=past, keys=used, scale=self.scale
-        )  # fmt: skip
-        _, length, size = y.shape
-        y = y.reshape(texts, self.heads, length, size).swapaxes(1, 2).reshape(texts * length, self.heads * size)
+        y, after = attend_said(q, k, v, texts, past, used, order, states, *mask, scale=self.scale)
         x = self.attention.after(x, self.output(y)[0])
         (q,) = self.query(self.crossing.before(x))
         y = attend(by_head(q, self.heads), states["heard_keys"], states["heard_values"], keys=heard, scale=self.scale)
         x = self.crossing.after(x, self.cross_output(together(y))[0])
         return self.forwarding.after(x, self.feed_forward(self.forwarding.before(x))), after
-
-    def _of_texts(self, x: Tensor, texts: int) -> Tensor:
-        """(texts · length, width) ↦ (texts · heads, length, size)."""
-        rows, width = x.shape
-        length = rows // texts
-        y = x.reshape(texts, length, self.heads, width // self.heads).swapaxes(1, 2)
-        return y.reshape(texts * self.heads, length, width // self.heads)
-
-
-def _ordered(state: Tensor, texts: int, order: Tensor) -> Tensor:
-    """A state whose texts go on from others: each from the one that `order` names."""
-    if texts == 1:
-        return state
-    heads, room, size = state.shape
-    return state.reshape(texts, heads // texts, room, size).take(order, 0).reshape(heads, room, size)

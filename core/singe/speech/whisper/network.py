@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ...language.encoder_decoders.layers import attend, attend_said, by_head, part, texts_by_head, together
 from ...language.files import Tensors
 from ...language.layers import Norm, Projections, embeddings, floats
 from ...nn import Module
-from ...ops import ROWS
-from ...tensors.calls import apply_row
 from ...tensors.functions.creation import arange, stack, tensor, where
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
@@ -46,28 +45,6 @@ def features(powers: Tensor, peak: Tensor, count: Tensor) -> Tensor:
     x = (powers.maximum(peak - _RANGE) + 4.0) / 4.0
     there = arange(x.shape[0], dtype="int32").unsqueeze(1) < count
     return where(there, x, 0.0).mT.unsqueeze(0)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
-    return apply_row(ROWS["attention"], (q, k, v), **options)
-
-
-def _part(x: Tensor, axis: int, first: Any, count: Any) -> Tensor:
-    """So many of an axis from one on. A slice whose end is given by a size would have a length that nothing can tell from another."""
-    starts, sizes = [0] * x.ndim, list(x.shape)
-    starts[axis], sizes[axis] = first, count
-    return apply_row(ROWS["slice"], (x,), starts=tuple(starts), steps=(1,) * x.ndim, sizes=tuple(sizes))
-
-
-def _by_head(x: Tensor, heads: int) -> Tensor:
-    """(length, width) ↦ (heads, length, size)."""
-    return x.reshape(x.shape[0], heads, -1).swapaxes(0, 1)
-
-
-def _together(x: Tensor) -> Tensor:
-    """(heads, length, size) ↦ (length, width)."""
-    heads, length, size = x.shape
-    return x.swapaxes(0, 1).reshape(length, heads * size)
 
 
 class _Layers:
@@ -109,8 +86,8 @@ class WhisperEncoderLayer(Module):
         self.heads = d.encoder_heads
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (_by_head(y, self.heads) for y in self.inputs(self.norm(x)))
-        (y,) = self.output(_together(_attend(q, k, v)))
+        q, k, v = (by_head(y, self.heads) for y in self.inputs(self.norm(x)))
+        (y,) = self.output(together(attend(q, k, v)))
         return self.feed_forward(x + y)
 
 
@@ -129,40 +106,13 @@ class WhisperDecoderLayer(Module):
         self, x: Tensor, texts: int, past: Any, used: Any, order: Tensor, states: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
         """x (texts · length, width) ↦ the same, the keys and values of its texts, and what it looks for in the sound, by head."""
-        q, k, v = (self._of_texts(y, texts) for y in self.inputs(self.norm(x)))
-        rows = texts * self.heads
-        after = {
-            name: _ordered(states[name], texts, self.heads, order).update_slice(y, 0, past, 0)
-            for name, y in (("keys", k), ("values", v))
-        }
-        # Of states with room for more texts only what is used is copied.
-        keys, values = (y if y.shape[0] == rows else _part(y[:rows], 1, 0, used) for y in after.values())
-        y = _attend(q, keys, values, causal=True, past=past, keys=used)
-        _, length, size = y.shape
-        y = y.reshape(texts, self.heads, length, size).swapaxes(1, 2).reshape(texts * length, self.heads * size)
+        q, k, v = (texts_by_head(y, texts, self.heads) for y in self.inputs(self.norm(x)))
+        y, after = attend_said(q, k, v, texts, past, used, order, states)
         x = x + self.output(y)[0]
         (q,) = self.query(self.cross_norm(x))
-        q = _by_head(q, self.heads)
-        x = x + self.cross_output(_together(_attend(q, states["heard_keys"], states["heard_values"])))[0]
+        q = by_head(q, self.heads)
+        x = x + self.cross_output(together(attend(q, states["heard_keys"], states["heard_values"])))[0]
         return self.feed_forward(x), after, q
-
-    def _of_texts(self, x: Tensor, texts: int) -> Tensor:
-        """(texts · length, width) ↦ (texts · heads, length, size)."""
-        rows, width = x.shape
-        length = rows // texts
-        y = x.reshape(texts, length, self.heads, width // self.heads).swapaxes(1, 2)
-        return y.reshape(texts * self.heads, length, width // self.heads)
-
-
-def _ordered(state: Tensor, texts: int, heads: int, order: Tensor) -> Tensor:
-    """A state whose texts go on from others: each from the one that `order` names."""
-    if texts == 1:
-        return state
-    room, size = state.shape[1:]
-    rows = texts * heads
-    own = state if state.shape[0] == rows else state[:rows]
-    moved = own.reshape(texts, heads, room, size).take(order, 0).reshape(rows, room, size)
-    return moved if own is state else state.update_slice(moved, 0, 0, 0)
 
 
 class Whisper(Module):
@@ -213,7 +163,7 @@ class Whisper(Module):
         updated = dict(states)
         for k, layer in enumerate(self.decoder):
             for name, y in zip(("heard_keys", "heard_values"), layer.heard(x), strict=True):
-                updated[f"{name}_{k}"] = _by_head(y, layer.heads)
+                updated[f"{name}_{k}"] = by_head(y, layer.heads)
         return x, updated
 
     def say(
@@ -228,7 +178,7 @@ class Whisper(Module):
         past = used - length
         x = self.embedding(ids.reshape(-1))
         width = x.shape[-1]
-        places = _part(self.positions, 0, past, length)
+        places = part(self.positions, 0, past, length)
         x = x + places if texts == 1 else (x.reshape(texts, length, width) + places).reshape(texts * length, width)
         updated = dict(states)
         following: list[Tensor] = []
@@ -236,11 +186,11 @@ class Whisper(Module):
             own = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values", "keys", "values")}
             x, after, q = layer(x, texts, past, used, order, own)
             updated |= {f"{name}_{k}": y for name, y in after.items()}
-            last = _part(q, 1, texts * length - told, told)
+            last = part(q, 1, texts * length - told, told)
             following += [
                 last[head] @ own["heard_keys"][head].mT / q.shape[-1] ** 0.5
                 for at, head in self.description.following
                 if at == k
             ]
-        last = _part(x.reshape(texts, length, width), 1, length - count, count).reshape(texts * count, width)
+        last = part(x.reshape(texts, length, width), 1, length - count, count).reshape(texts * count, width)
         return (self.head(self.norm(last)), stack(following)), updated
