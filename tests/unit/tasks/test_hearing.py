@@ -99,10 +99,14 @@ def test_the_file_beside_a_wake_word_says_its_threshold(tmp_path: Path) -> None:
     made = sg.task("wake-word", tmp_path / "word.singe", device="numpy")
     assert made.info.labels == ("Hey you",)
     assert made.info.options == {"threshold": 0.25, "mean_of": 2}
-    facts["micro"] = {"probability_cutoff": 2, "sliding_window_size": 2}
-    (tmp_path / "word.json").write_text(json.dumps(facts))
-    with pytest.raises(FormatError, match="probability_cutoff is 2, expected a number from 0 to 1"):
-        sg.task("wake-word", tmp_path / "word.singe", device="numpy")
+    for name, value, error in (
+        ("probability_cutoff", 2, "is 2, expected a number from 0 to 1"),
+        ("sliding_window_size", 2.5, "is 2.5, expected a whole number"),
+    ):
+        wrong = {**facts, "micro": {"probability_cutoff": 0.25, "sliding_window_size": 2, name: value}}
+        (tmp_path / "word.json").write_text(json.dumps(wrong))
+        with pytest.raises(FormatError, match=f"{name} {error}"):
+            sg.task("wake-word", tmp_path / "word.singe", device="numpy")
     with pytest.raises(InputError, match="threshold is 3, expected"):
         made(np.zeros(2000), sampling_rate=RATE, threshold=3)
 

@@ -37,6 +37,8 @@ else:
 
 MOST_CLOSED: Final = 4
 """How many sets of open sizes have executables of their own: a library keeps scratch memory, and what it compiled, for each."""
+MOST_MET: Final = 1024
+"""How many sets of sizes that may recur are remembered: then all are forgotten, so that those that never do take no memory."""
 
 Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
 """The array of a weight ↦ the library's, or the same if the library lacks its element type."""
@@ -271,6 +273,8 @@ class ArrayExecutable:
         if key in self._met and key not in self._closed and len(self._closed) < MOST_CLOSED:
             self._closed[key] = type(self)(closed(self.program, sizes), self._name, self._xp, self._keep_weight)
         if len(self._closed) < MOST_CLOSED:
+            if len(self._met) == MOST_MET:
+                self._met.clear()
             self._met.add(key)
         return self._closed.get(key, self)
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 CONFIG: Final = "config.json"
 FEATURES: Final = "preprocessor_config.json"
 READS: Final = (CONFIG, FEATURES, OWN_FACTS)
+WAKE_WORDS: Final = "micro features"
+"""The form of models beside which OWN_FACTS says what a wake word is."""
 MAX_MEAN_OF: Final = 1000
 
 
 def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     """Wishes, with what the files say where the caller says nothing."""
-    if OWN_FACTS in wishes.files and "threshold" in kind.settings:
+    if OWN_FACTS in wishes.files and WAKE_WORDS in kind.forms:
         return _of_wake_word(wishes, wishes.files[OWN_FACTS])
     facts = _features(wishes.files[FEATURES]) if FEATURES in wishes.files else {}
     config = read_json_object(wishes.files[CONFIG]) if CONFIG in wishes.files else {}
@@ -61,10 +63,10 @@ def _of_wake_word(wishes: Wishes, path: Path) -> Wishes:
     word = facts.get("wake_word")
     if not isinstance(micro, dict) or not isinstance(word, str):
         return wishes  # of something else
-    options = {
-        "threshold": _number(micro, "probability_cutoff", 0, 1, path),
-        "mean_of": int(_number(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)),
-    }
+    mean_of = _number(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)
+    if not mean_of.is_integer():
+        raise FormatError(f"{path}: sliding_window_size is {mean_of}, expected a whole number")
+    options = {"threshold": _number(micro, "probability_cutoff", 0, 1, path), "mean_of": int(mean_of)}
     return replace(wishes, labels=wishes.labels or (word,), options=options)
 
 
