@@ -18,8 +18,8 @@ from .kinds.base import Asked, Shapes
 from .kinds.classify import VECTOR
 from .labels import SETS
 from .medium import Files, Fitted, Wishes
+from .saying import SAYING
 from .spec import TaskSpec
-from .speech import SPEECH
 
 
 def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec, Files]:
@@ -58,7 +58,7 @@ def kind_named(name: str) -> TaskKind:
     if name in ELSEWHERE:
         raise InputError(f"task: {name} is no task of pictures, texts or sounds, but {ELSEWHERE[name]}")
     if name not in KINDS:
-        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SPEECH))}")
+        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SAYING))}")
     return KINDS[name]
 
 

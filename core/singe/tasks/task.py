@@ -31,15 +31,15 @@ from .kinds.search import PASSAGES, SEARCH
 from .labels import labels_of
 from .medium import Files, Wishes
 from .places import files_beside, model_place
+from .saying import SAYING
 from .spec import TaskSpec
-from .speech import SPEECH
 from .stated import Stated, stated_by
 from .text.index import checked_texts, joined, read_index
 
 if TYPE_CHECKING:
-    from .speech.speak import SpeakTask
-    from .speech.transcribe import TranscribeTask
-    from .text.translate import TranslateTask
+    from .saying.speak import SpeakTask
+    from .saying.transcribe import TranscribeTask
+    from .saying.translate import TranslateTask
 
 
 _log: Final = logging.getLogger("singe")
@@ -193,7 +193,7 @@ def task(
     floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with VOICE.onnx.json beside it. "translate": a folder of
     Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
     """
-    several = kind in CHAINS or kind in SPEECH
+    several = kind in CHAINS or kind in SAYING
     if not several:
         kind_named(kind)
     if model is None:
@@ -269,7 +269,7 @@ def _of_several(kind: str, model: str | Path | Model, given: Mapping[str, Any], 
         raise InputError(f"{kind}: got {', '.join(sorted(refused))}; this task of several models takes {taken} alone")
     if isinstance(model, Model):
         raise InputError(f"{kind}: got a Model, expected zoo:NAME, or a folder with its several models")
-    return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SPEECH[kind](model, device, **given)
+    return chain_task(CHAINS[kind], model, device) if kind in CHAINS else SAYING[kind](model, device, **given)
 
 
 def _facts(path: str | Path) -> tuple[Any, Files]:

@@ -177,8 +177,8 @@ def _text_of(path: str) -> str:
 
 
 def _export_task(args: Namespace, kind: str) -> None:
-    from ..tasks.speech.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
-    from ..tasks.speech.transcribe import TranscribeTask  # noqa: PLC0415
+    from ..tasks.saying.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
+    from ..tasks.saying.transcribe import TranscribeTask  # noqa: PLC0415
 
     ready = f"{args.model}, which is exported as its task; give the file that `singe zoo` prints, for the model alone"
     _refuse(

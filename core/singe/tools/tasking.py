@@ -17,7 +17,7 @@ from ..tasks.chains import CHAINS
 from ..tasks.kinds import KINDS
 from ..tasks.kinds.search import SEARCH
 from ..tasks.labels import labels_of
-from ..tasks.speech import SPEECH
+from ..tasks.saying import SAYING
 from ..tasks.task import Task
 from ..tasks.task import task as make_task
 from ..tasks.text.index import read_index
@@ -134,7 +134,7 @@ def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:
 def task_of_ready(model: str) -> str | None:
     """The kind of task that a model of the zoo is by itself."""
     row = MODELS.get(model.removeprefix(ZOO)) if model.startswith(ZOO) else None
-    return row.task if row is not None and row.task in {*KINDS, *CHAINS, *SPEECH} else None
+    return row.task if row is not None and row.task in {*KINDS, *CHAINS, *SAYING} else None
 
 
 def task_of(args: Namespace, kind: str, device: str, labels: str | None) -> AnyTask:

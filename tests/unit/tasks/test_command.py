@@ -17,8 +17,8 @@ from singe.model.model import Model
 from singe.speech.transcript import Transcript
 from singe.tasks.answers import Box, Findings, Line, Page, PictureMap, TaskVector
 from singe.tasks.kinds import KINDS
+from singe.tasks.saying.speak import SpokenSound
 from singe.tasks.sound.answers import CleanSound, Notes, Voices
-from singe.tasks.speech.speak import SpokenSound
 from singe.tools import cli, options, tasking
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")

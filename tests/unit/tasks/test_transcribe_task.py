@@ -14,7 +14,7 @@ from pair_cases import folder_of_case, read_pairs, source_of
 import singe as sg
 from singe.errors import InputError
 from singe.files.sounds import wav_bytes
-from singe.tasks.speech import SPEECH
+from singe.tasks.saying import SAYING
 from singe.tools import options
 
 pytestmark = pytest.mark.slow
@@ -69,8 +69,8 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         sg.task("transcribe", tmp_path)
 
 
-def test_the_help_names_every_task_of_speech() -> None:
-    assert options.SPEECH.split(", ") == list(SPEECH)
+def test_the_help_names_every_task_that_says_something() -> None:
+    assert options.SAYING.split(", ") == list(SAYING)
 
 
 def test_the_command_writes_subtitles(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

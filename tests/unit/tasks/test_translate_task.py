@@ -16,7 +16,7 @@ import singe as sg
 from singe.errors import FormatError, InputError, SingeError
 from singe.language.tokenizing import Tokenizer
 from singe.language.tokenizing.sentence_piece import sentence_piece_values
-from singe.tasks.text.translate import TranslateTask
+from singe.tasks.saying.translate import TranslateTask
 
 pytestmark = pytest.mark.slow
 TEXTS = ("hello world", " the  cat.", "quiz €€ in", "</s> hello", "")

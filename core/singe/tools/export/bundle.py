@@ -60,8 +60,8 @@ from .stored.weights import BundleWeights, WeightFiles, weight_files
 if TYPE_CHECKING:
     from ...language import LanguageModel
     from ...tasks import Task
-    from ...tasks.speech.speak import SpeakTask
-    from ...tasks.speech.transcribe import TranscribeTask
+    from ...tasks.saying.speak import SpeakTask
+    from ...tasks.saying.transcribe import TranscribeTask
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}

@@ -35,7 +35,7 @@ KINDS: Final = (
     "fill-mask, voices, denoise, notes, wake-word, sounds, speaker, speakers"
 )
 CHAINS: Final = "landmarks, ocr"
-SPEECH: Final = "transcribe, speak, translate"
+SAYING: Final = "transcribe, speak, translate"
 WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q4_k", "q8_0", "int4")
 REFERENCES: Final = ("numpy", "onnxruntime")
@@ -124,7 +124,7 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 
 def _task(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS}, {SPEECH}")
+    command.add_argument("kind", metavar="KIND", help=f"{KINDS}, {CHAINS}, {SAYING}")
     command.add_argument("files", metavar="FILE", nargs="+", help="pictures or sounds, or their addresses, or texts")
     command.add_argument(
         "--model",
@@ -266,7 +266,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--task",
         metavar="KIND",
-        help=f"write it as a task, which takes pictures, texts and sounds as they are: {KINDS}, {SPEECH} (of a model of the zoo: its own)",
+        help=f"write it as a task, which takes pictures, texts and sounds as they are: {KINDS}, {SAYING} (of a model of the zoo: its own)",
     )
     text = (
         "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "

@@ -1,5 +1,5 @@
-"""Tasks that say something: what makes each of a folder or of a row of the zoo. Their models are functions of one network, or need what makes
-phonemes of texts."""
+"""Tasks that say something, in writing or aloud: what makes each of a folder or of a row of the zoo. Their models are functions of one network,
+or need what makes phonemes of texts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _speak(source: str | Path, device: str | Device) -> AnyTask:
 
 
 def _translate(source: str | Path, device: str | Device) -> AnyTask:
-    from ..text.translate import translate_task  # noqa: PLC0415 (see above)
+    from .translate import translate_task  # noqa: PLC0415 (see above)
 
     return translate_task(source, device)
 
 
-SPEECH: Final[Mapping[str, Callable[..., AnyTask]]] = {
+SAYING: Final[Mapping[str, Callable[..., AnyTask]]] = {
     "transcribe": _transcribe,
     "speak": _speak,
     "translate": _translate,

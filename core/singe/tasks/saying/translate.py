@@ -21,7 +21,7 @@ from ...runtime.device import Device
 from ...texts import escaped
 from ..answers import Answer, Forms
 from ..calling import AnyTask
-from .medium import text_of
+from ..text.medium import text_of
 
 _log: Final = logging.getLogger("singe")
 _SETTINGS: Final[Mapping[str, Any]] = {"src_lang": None, "tgt_lang": None, "beams": None}
