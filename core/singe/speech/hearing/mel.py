@@ -16,6 +16,8 @@ from ...tensors.tensor import Tensor
 EPSILON: Final = float(np.finfo(np.float32).eps)
 """Kaldi's least power."""
 _PREEMPHASIS: Final = 0.97
+_LOWEST: Final = 20.0
+"""Hertz, of Kaldi's bands."""
 
 
 def slaney_bands(rate: int, length: int, bands: int) -> np.ndarray:
@@ -28,10 +30,10 @@ def slaney_bands(rate: int, length: int, bands: int) -> np.ndarray:
     return _triangles(np.fft.rfftfreq(length, 1 / rate), edges) * 2 / (edges[2:] - edges[:-2])
 
 
-def kaldi_bands(rate: int, length: int, bands: int, lowest: float = 20.0) -> np.ndarray:
-    """Triangles of height 1 (frequencies, bands), even on the scale 1127 ln(1 + f / 700), from the lowest frequency to the highest."""
+def kaldi_bands(rate: int, length: int, bands: int) -> np.ndarray:
+    """Triangles of height 1 (frequencies, bands), even on the scale 1127 ln(1 + f / 700), from _LOWEST to the highest frequency."""
     frequencies = 1127 * np.log1p(np.fft.rfftfreq(length, 1 / rate) / 700)
-    ends = 1127 * np.log1p(np.array([lowest, rate / 2]) / 700)
+    ends = 1127 * np.log1p(np.array([_LOWEST, rate / 2]) / 700)
     return _triangles(frequencies, np.linspace(ends[0], ends[1], bands + 2))
 
 
