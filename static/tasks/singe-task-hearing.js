@@ -22,6 +22,26 @@ const TOKENIZER = "tokenizer.json";
 /** @typedef {{ sampling_rate: number | null, language: string | null, translate: boolean, prompt: string, beams: number, words: boolean, seed: number }} Hearing */
 /** @typedef {{ text: string, start: number, end: number, score: number, tokens: number[], words?: { text: string, start: number, end: number, score: number }[] }} SpokenPart */
 
+const isCount = (/** @type {unknown} */ value) => Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= 1 << 22;
+const isSize = (/** @type {unknown} */ value) => isCount(value) && value !== 0;
+const isText = (/** @type {unknown} */ value) => typeof value === "string";
+const areAll = (/** @type {(value: unknown) => boolean} */ is) => (/** @type {unknown} */ values) => Array.isArray(values) && values.every(is);
+/**
+ * The fields of HearingFacts: what they must be, the table that they are in, their names.
+ * @type {readonly (readonly [(value: unknown) => boolean, string, readonly string[]])[]}
+ */
+const FACTS = [
+  [isSize, "", ["rate", "step", "length", "frames", "positions", "room", "vocabulary", "texts"]],
+  [isCount, "tokens.", ["end", "start", "before", "transcribe", "translate", "no_speech", "no_times", "times", "first_times"]],
+  [areAll(isCount), "tokens.", ["never", "never_first"]],
+  [(value) => Object(value) === value && Object.values(/** @type {object} */ (value)).every(isCount), "tokens.", ["languages"]],
+  [(value) => areAll(Number.isFinite)(value) && /** @type {number[]} */ (value).length > 0, "rules.", ["temperatures"]],
+  [Number.isFinite, "rules.", ["repeating", "unsure", "silent", "drawn", "live", "seconds"]],
+  [isSize, "words.", ["smoothed"]],
+  [Number.isFinite, "words.", ["longest"]],
+  [isText, "words.", ["before", "behind", "ends"]],
+  [areAll(isText), "words.", ["unspaced"]],
+];
 /** @type {(info: TaskInfo) => HearingFacts} */
 const factsOf = (info) => /** @type {HearingFacts} */ (/** @type {unknown} */ (info.preparation));
 
@@ -257,11 +277,9 @@ function courseOf(model, tokens, facts, chosen, signal) {
 export const medium = {
   kinds: { transcribe: true },
   whyNot({ preparation, files }) {
-    const facts = /** @type {Partial<HearingFacts>} */ (preparation ?? {});
-    const sizes = [facts.rate, facts.step, facts.length, facts.frames, facts.positions, facts.room, facts.vocabulary, facts.texts];
-    const areSizes = sizes.every((size) => Number.isSafeInteger(size) && Number(size) > 0 && Number(size) <= 1 << 22);
-    const areTables = [facts.tokens, facts.rules, facts.words].every((table) => Object(table) === table);
-    if (!areSizes || !areTables) return "it does not say how it hears";
+    const fact = (/** @type {string} */ name) => name.split(".").reduce((/** @type {any} */ facts, key) => Object(facts)[key], preparation);
+    const wrong = FACTS.flatMap(([is, table, names]) => names.map((name) => table + name).filter((name) => !is(fact(name))));
+    if (wrong.length) return `it does not say how it hears: ${wrong.join(", ")}`;
     return files?.[TOKENIZER] ? "" : `no ${TOKENIZER} travels with it`;
   },
   async open(info, file, _, given) {

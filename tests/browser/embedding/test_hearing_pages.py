@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 import tiny_whisper
+from bundles import STATIC
+from pages import node
 
 import singe as sg
 from singe.files.sounds import wav_bytes
@@ -134,3 +137,25 @@ def test_the_page_of_a_bundle_writes_down_and_saves(site: tuple[Server, Path], b
     assert (root / "saved.srt").read_text() == (root / "own.srt").read_text()
     assert not wrong
     page.close()
+
+
+def test_a_bundle_that_lacks_a_fact_is_told_which(site: tuple[Server, Path]) -> None:
+    info = json.loads((site[1] / "hear" / "model.json").read_text())["task"]
+    facts = {name: value for name, value in info["preparation"].items() if name != "medium"}
+    tables = {name: value for name, value in facts.items() if isinstance(value, dict)}
+    fields = [f"{table}.{name}" for table, values in tables.items() for name in values]
+    names = [*(facts.keys() - tables.keys()), *fields]
+    body = """const { medium } = await import(given.medium);
+    const told = (name, value) => {
+      const info = structuredClone(given.info);
+      const path = name.split(".");
+      const last = path.pop();
+      path.reduce((facts, key) => facts[key], info.preparation)[last] = value;
+      return medium.whyNot(info);
+    };
+    return [medium.whyNot(given.info), given.names.flatMap((name) => [told(name), told(name, [{}])]), told("rules", null)];"""
+    url = (STATIC / "tasks" / "singe-task-hearing.js").as_uri()
+    right, wrong, table = node(body, medium=url, info=info, names=names)
+    assert not right
+    assert wrong == [f"it does not say how it hears: {name}" for name in names for _ in range(2)]
+    assert "rules.temperatures" in table
