@@ -9,7 +9,7 @@
  * again; removing the element frees the model. They set no style attributes, so a strict policy allows them.
  */
 
-/** @import { Input, LoadOptions, Model, Output, PictureSource, Task, TaskAnswer, TaskSettings, TaskSource } from "./types/public.d.ts" */
+/** @import { Input, LoadOptions, Model, Output, PictureSource, Task, TaskAnswer, TaskSettings, TaskSource, Transcript } from "./types/public.d.ts" */
 /** @import * as tasks from "./singe-tasks.js" */
 
 import { SingeError, load } from "./singe.js";
@@ -134,7 +134,7 @@ const KINDS = {
   picture: { text: "A picture: choose one, or drop it here", accept: "image/*", media: ["picture"] },
   video: { text: "A video: choose one, or drop it here", accept: "video/*", media: ["picture"] },
   camera: { text: "Start the camera", accept: "", media: ["picture"] },
-  sound: { text: "A sound: choose one, or drop it here", accept: "audio/*", media: ["sound"] },
+  sound: { text: "A sound: choose one, or drop it here", accept: "audio/*", media: ["sound", "hearing"] },
   text: { text: "A text", accept: "", media: ["text", "speech"] },
 };
 const LISTED = 10;
@@ -160,6 +160,15 @@ function told(one, shown) {
   const what = [name, text, time].filter(Boolean).join(": ");
   return "score" in one ? found(what, one.score, shown) : found(what, 1, "");
 }
+
+/**
+ * All that is said, and its parts with their times.
+ * @param {Transcript} answer
+ */
+const written = ({ text, chunks }) => [
+  make("li", { textContent: text }),
+  ...chunks.map((one) => found(`${one.start.toFixed(2)} to ${one.end.toFixed(2)} s: ${one.text.trim()}`, one.score)),
+];
 
 /** @param {Task} task */
 const mediumOf = ({ info }) => /** @type {{ medium?: string } | undefined} */ (info.preparation)?.medium ?? "picture";
@@ -321,7 +330,9 @@ export class SingeTaskElement extends SourceElement {
         ? [make("li", { textContent: `A vector of ${answer.vector.length} numbers` })]
         : Array.isArray(answer)
           ? answer.map((one) => told(one, isCosine && "score" in one ? one.score.toFixed(3) : undefined))
-          : [];
+          : "chunks" in answer
+            ? written(answer)
+            : [];
     this.#list(task, items, answer);
     this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);
     return answer;

@@ -1,4 +1,4 @@
-"""`<singe-task>` of texts and of sounds: what is typed or chosen is answered as Python answers, and a kind that does not fit is said."""
+"""`<singe-task>` of texts, of sounds and of what is said: what is typed or chosen is answered as Python answers, and a kind that does not fit is said."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+import tiny_whisper
 from small_texts import folder_of, of_pairs, token_vectors
 from sound_models import of, talk
 
@@ -40,6 +41,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pat
     sg.export(sg.task("rerank", of_pairs(1), beside=beside), root / "rerank", ["wasm"])
     for kind in ("voices", "denoise"):
         sg.export(sg.task(kind, of(kind)), root / kind, ["wasm"])
+    hear = sg.task("transcribe", tiny_whisper.hugging_face(root / "whisper"), device="numpy")
+    sg.export(hear, root / "transcribe", ["wasm"])
     (root / "talk.wav").write_bytes(wav_bytes(np.tile(talk(1), 3), 22050))
     with Server(root, port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -105,6 +108,19 @@ def test_a_sound_that_is_made_can_be_heard(site: tuple[Server, Path], page: Any)
     hidden, duration = page.evaluate(HEARD)
     assert not hidden
     assert duration == pytest.approx(3 * len(talk(1)) / 22050, abs=0.05)
+
+
+def test_what_is_said_is_shown_with_its_parts(site: tuple[Server, Path], page: Any) -> None:
+    placed(site, page, "transcribe", 'device="wasm"', "ready on wasm")
+    page.get_by_label("A sound").set_input_files(str(site[1] / "talk.wav"))
+    said(page, "ms on wasm")
+    wanted = sg.task("transcribe", site[1] / "whisper", device="numpy")(site[1] / "talk.wav")
+    text, *parts = page.get_by_role("listitem").all_inner_texts()
+    assert wanted.chunks
+    assert text == wanted.text
+    assert [part.split("\n")[0] for part in parts] == [
+        f"{one.start:.2f} to {one.end:.2f} s: {one.text.strip()}" for one in wanted.chunks
+    ]
 
 
 def test_a_kind_that_does_not_fit_is_said(site: tuple[Server, Path], page: Any) -> None:
