@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import FormatError, InputError
 
 COCO: Final = (
     "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,stop sign,parking meter,bench,bird,cat,"
@@ -56,3 +56,16 @@ def labels_of(labels: str | Path | Sequence[str] | Mapping[int, str] | None) -> 
     if isinstance(labels, Mapping):
         return tuple(labels.get(k, f"class {k}") for k in range(max(labels, default=-1) + 1))
     return tuple(map(str, labels or ()))
+
+
+def labels_of_config(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those of a config.json of Hugging Face; none if it says none."""
+    names: Any = config.get("id2label")
+    if not isinstance(names, dict):
+        return ()
+    missing = next((k for k in range(len(names)) if str(k) not in names), None)
+    if missing is not None:
+        raise FormatError(
+            f"config.json: id2label has {len(names)} names, and none of class {missing}; expected those of 0 to {len(names) - 1}, or give labels"
+        )
+    return tuple(str(names[str(k)]) for k in range(len(names)))

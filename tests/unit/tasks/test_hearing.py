@@ -155,6 +155,10 @@ WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
         {"model_type": "wav2vec2"},
         "model_type is 'wav2vec2', expected 'audio-spectrogram-transformer'",
     ),
+    "a class without a name": (
+        {"id2label": {"0": "rain", "2": "dog"}},
+        "id2label has 2 names, and none of class 1",
+    ),
     "too many layers": ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000"),
     "heads that do not divide": ({"num_attention_heads": 3}, "do not fit"),
     "a layer more": ({"num_hidden_layers": 3}, "the tensor 2.query.weight is missing"),

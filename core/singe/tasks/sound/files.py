@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import FormatError
 from ...files.bounded import read_json_object
+from ..labels import labels_of_config
 from ..medium import Wishes
 from ..places import OWN_FACTS
 from .spec import MAX_FEATURE
@@ -30,13 +31,11 @@ def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
         return _of_wake_word(wishes, wishes.files[OWN_FACTS])
     facts = _features(wishes.files[FEATURES]) if FEATURES in wishes.files else {}
     config = read_json_object(wishes.files[CONFIG]) if CONFIG in wishes.files else {}
-    names = config.get("id2label") if kind.labels else None
-    labels = tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names))) if isinstance(names, dict) else ()
     several = "several" if config.get("problem_type") == "multi_label_classification" else ""
     head = next((x.name for x in kind.heads if x.name == several), "")
     return replace(
         wishes,
-        labels=wishes.labels or labels,
+        labels=wishes.labels or (labels_of_config(config) if kind.labels else ()),
         head=wishes.head or head,
         preparation={**facts, **wishes.preparation},
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import FormatError, InputError
 from ...files.bounded import read_bounded, read_json_list, read_json_object
+from ..labels import labels_of_config
 from ..medium import Wishes
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     return replace(
         wishes,
         head=wishes.head or head,
-        labels=wishes.labels or _labels(config) if kind.labels else wishes.labels,
+        labels=wishes.labels or labels_of_config(config) if kind.labels else wishes.labels,
         preparation={**facts, **wishes.preparation},
     )
 
@@ -79,13 +80,6 @@ def _length(config: Mapping[str, Any], tokens: Mapping[str, Any], lengths: Mappi
     said = (lengths.get("max_seq_length"), tokens.get("model_max_length"), positions)
     numbers = [x for x in said if type(x) is int and 0 < x < 1 << 20]
     return min(numbers, default=None)
-
-
-def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    names = config.get("id2label")
-    if not isinstance(names, dict):
-        return ()
-    return tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names)))
 
 
 def tokenizer_file(kind: str, files: Mapping[str, Path]) -> bytes:
