@@ -15,7 +15,7 @@ from sound_models import of, talk
 
 import singe as sg
 from singe.errors import FormatError, InputError
-from singe.speech.hearing.mel import fbank, mel_power
+from singe.speech.hearing.mel import fbank, kaldi_window, mel_power
 from singe.speech.hearing.micro_frontend import BANDS, LENGTH, SCALE, STEP, micro_features
 from singe.speech.hearing.voice_encoder import VoiceEncoder, voice_encoder
 from singe.tasks.sound.running import SoundRun, raised
@@ -53,6 +53,11 @@ def test_bands_are_those_of_kaldi_and_of_librosa(on: sg.Device) -> None:
     (librosa,) = program_of(lambda x: [mel_power(x, RATE, 400, 160, 16)], on, samples.shape).run([samples])
     wanted = np.array(MAKERS["librosa"])
     np.testing.assert_allclose(librosa[0], wanted, atol=1e-5 * wanted.max())
+
+
+def test_windows_that_are_unknown_are_refused() -> None:
+    with pytest.raises(InputError, match="window 'hamming', expected hanning or povey"):
+        kaldi_window("hamming", 8)
 
 
 # --- wake words -------------------------------------------------------------------------------------------------------
@@ -101,6 +106,7 @@ def test_the_file_beside_a_wake_word_says_its_threshold(tmp_path: Path) -> None:
     assert made.info.options == {"threshold": 0.25, "mean_of": 2}
     for name, value, error in (
         ("probability_cutoff", 2, "is 2, expected a number from 0 to 1"),
+        ("probability_cutoff", 1.0, "is 1, which no score is over"),
         ("sliding_window_size", 2.5, "is 2.5, expected a whole number"),
     ):
         wrong = {**facts, "micro": {"probability_cutoff": 0.25, "sliding_window_size": 2, name: value}}

@@ -5,11 +5,13 @@ Of samples from −1 to 1, `fbank` is within 2e-3 of kaldi-native-fbank and `mel
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 from typing import Final
 
 import numpy as np
 
+from ...errors import InputError
 from ...tensors.functions.creation import concat, stack, tensor
 from ...tensors.tensor import Tensor
 
@@ -18,6 +20,8 @@ EPSILON: Final = float(np.finfo(np.float32).eps)
 _PREEMPHASIS: Final = 0.97
 _LOWEST: Final = 20.0
 """Hertz, of Kaldi's bands."""
+_WINDOW_POWERS: Final[Mapping[str, float]] = {"hanning": 1.0, "povey": 0.85}
+"""Kaldi's windows ↦ to which power of Hann's they are."""
 
 
 def slaney_bands(rate: int, length: int, bands: int) -> np.ndarray:
@@ -44,9 +48,11 @@ def _triangles(places: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def kaldi_window(name: str, length: int) -> np.ndarray:
-    """ "hanning", or "povey", which is that to the power of 0.85."""
+    """A row of _WINDOW_POWERS."""
+    if name not in _WINDOW_POWERS:
+        raise InputError(f"fbank: window {name!r:.40}, expected {' or '.join(_WINDOW_POWERS)}")
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / (length - 1))
-    return hann if name == "hanning" else hann**0.85
+    return hann ** _WINDOW_POWERS[name]
 
 
 def frames_of(samples: Tensor, length: int, step: int) -> Tensor:

@@ -62,10 +62,15 @@ def _of_wake_word(wishes: Wishes, path: Path) -> Wishes:
     word = facts.get("wake_word")
     if not isinstance(micro, dict) or not isinstance(word, str):
         return wishes  # of something else
+    threshold = _number(micro, "probability_cutoff", 0, 1, path)
+    if threshold == 1:
+        raise FormatError(
+            f"{path}: probability_cutoff is 1, which no score is over, expected a number from 0 to under 1"
+        )
     mean_of = _number(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)
     if not mean_of.is_integer():
         raise FormatError(f"{path}: sliding_window_size is {mean_of}, expected a whole number")
-    options = {"threshold": _number(micro, "probability_cutoff", 0, 1, path), "mean_of": int(mean_of)}
+    options = {"threshold": threshold, "mean_of": int(mean_of)}
     return replace(wishes, labels=wishes.labels or (word,), options=options)
 
 
