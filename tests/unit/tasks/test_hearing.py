@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -156,15 +157,29 @@ def test_classes_of_a_long_sound_are_the_mean_over_its_windows(tmp_path: Path) -
         made(samples, sampling_rate=RATE, top=-1)
 
 
+def test_a_rate_that_is_supposed_is_said_to_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    waves = sg.Model.of(lambda x: {"y": x.reshape(1, 5, -1).square().mean(2)}, {"x": (4000,)}, "numpy", name="waves")
+    file = tmp_path / "preprocessor_config.json"
+    with caplog.at_level(logging.WARNING, "singe"):
+        file.write_text('{"sampling_rate": 32000}')
+        assert sg.task("sounds", waves, beside=tmp_path).info.preparation.rate == 32000
+        sg.task("sounds", waves, rate=16000)
+        assert not caplog.messages
+        assert sg.task("sounds", waves).info.preparation.rate == 16000
+    assert "sounds: waves is given 16000 samples a second" in caplog.messages[0]
+    file.write_text('{"sampling_rate": 3}')
+    with pytest.raises(FormatError, match="sampling_rate is 3, expected a number from"):
+        sg.task("sounds", waves, beside=tmp_path)
+    with pytest.raises(InputError, match="rate 8000: the bands that the model takes are of 16000"):
+        sg.task("sounds", of("sounds"), rate=8000)
+
+
 WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "another family": (
         {"model_type": "wav2vec2"},
         "model_type is 'wav2vec2', expected 'audio-spectrogram-transformer'",
     ),
-    "a class without a name": (
-        {"id2label": {"0": "rain", "2": "dog"}},
-        "id2label has 2 names, and none of class 1",
-    ),
+    "a class without a name": ({"id2label": {"0": "rain", "2": "dog"}}, "id2label has 2 names, and none of class 1"),
     "too many layers": ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000"),
     "heads that do not divide": ({"num_attention_heads": 3}, "do not fit"),
     "a layer more": ({"num_hidden_layers": 3}, "the tensor 2.query.weight is missing"),

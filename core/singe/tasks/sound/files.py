@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import FormatError
 from ...files.bounded import read_json_object
+from ...files.sounds.sound import RATES
 from ..labels import labels_of_config
 from ..medium import Wishes
 from ..places import OWN_FACTS
@@ -22,6 +23,8 @@ FEATURES: Final = "preprocessor_config.json"
 READS: Final = (CONFIG, FEATURES, OWN_FACTS)
 WAKE_WORDS: Final = "micro features"
 """The form of models beside which OWN_FACTS says what a wake word is."""
+FEATURED: Final = "waves"
+"""The form of models beside which FEATURES says the rate; kinds that have it have that of spectrogram transformers, too."""
 MAX_MEAN_OF: Final = 1000
 
 
@@ -29,7 +32,7 @@ def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     """Wishes, with what the files say where the caller says nothing."""
     if OWN_FACTS in wishes.files and WAKE_WORDS in kind.forms:
         return _of_wake_word(wishes, wishes.files[OWN_FACTS])
-    facts = _features(wishes.files[FEATURES]) if FEATURES in wishes.files else {}
+    facts = _features(wishes.files[FEATURES]) if FEATURES in wishes.files and FEATURED in kind.forms else {}
     config = read_json_object(wishes.files[CONFIG]) if CONFIG in wishes.files else {}
     several = "several" if config.get("problem_type") == "multi_label_classification" else ""
     head = next((x.name for x in kind.heads if x.name == several), "")
@@ -42,10 +45,10 @@ def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
 
 
 def _features(path: Path) -> dict[str, Any]:
-    """What a spectrogram transformer's features are lessened by, and divided by."""
+    """The rate of sounds, or what a spectrogram transformer's features are lessened by, and divided by."""
     facts = read_json_object(path)
     if facts.get("feature_extractor_type") != "ASTFeatureExtractor":
-        return {}
+        return {"rate": _whole(facts, "sampling_rate", RATES[0], RATES[-1], path)} if "sampling_rate" in facts else {}
     if facts.get("do_normalize") is False:
         return {"center": 0.0, "spread": 1.0}
     return {
@@ -67,10 +70,7 @@ def _of_wake_word(wishes: Wishes, path: Path) -> Wishes:
         raise FormatError(
             f"{path}: probability_cutoff is 1, which no score is over, expected a number from 0 to under 1"
         )
-    mean_of = _number(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)
-    if not mean_of.is_integer():
-        raise FormatError(f"{path}: sliding_window_size is {mean_of}, expected a whole number")
-    options = {"threshold": threshold, "mean_of": int(mean_of)}
+    options = {"threshold": threshold, "mean_of": _whole(micro, "sliding_window_size", 1, MAX_MEAN_OF, path)}
     return replace(wishes, labels=wishes.labels or (word,), options=options)
 
 
@@ -79,3 +79,10 @@ def _number(facts: Mapping[str, Any], name: str, least: float, most: float, path
     if type(value) not in (int, float) or not least <= value <= most:
         raise FormatError(f"{path}: {name} is {value!r:.40}, expected a number from {least} to {most}")
     return float(value)
+
+
+def _whole(facts: Mapping[str, Any], name: str, least: int, most: int, path: Path) -> int:
+    number = _number(facts, name, least, most, path)
+    if not number.is_integer():
+        raise FormatError(f"{path}: {name} is {number}, expected a whole number")
+    return int(number)

@@ -55,7 +55,8 @@ class Heard:
 class SoundForm:
     """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives (`preparation`): its facts and the
     sizes that its open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside
-    those of the model; alone: whether each row stands alone, and nothing is remembered."""
+    those of the model; alone: whether each row stands alone, and nothing is remembered; any_rate: whether models of it are of any rate, so that
+    `recognise` only supposes one."""
 
     name: str
     about: str
@@ -65,6 +66,7 @@ class SoundForm:
     input: Callable[[Rows], Heard]
     memory: Callable[[SoundInput], int] = lambda spec: 0
     alone: bool = False
+    any_rate: bool = False
 
 
 _CONTEXTS: Final = {576: 64, 288: 32}
@@ -242,6 +244,10 @@ def _log_bands(
     frames, bands = (int(d) for d in shape[1:])  # pyright: ignore[reportArgumentType]
     if frames < 100 or not 16 <= bands <= 256:
         return None
+    if (rate := preparation.get("rate", _AUDIO_RATE)) != _AUDIO_RATE:
+        raise InputError(
+            f"task: rate {rate!r:.40}: the bands that the model takes are of {_AUDIO_RATE} samples a second"
+        )
     sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
     after = _AUDIO_FRAME - _AUDIO_STEP
     spec = SoundInput(
@@ -268,12 +274,22 @@ def _of_log_bands(rows: Rows) -> Heard:
     return Heard((where(inside, logs, 0.0) - rows.spec.center) / rows.spec.spread)
 
 
+_MIN_WAVE_SAMPLES: Final = 4000
+"""Shorter rows, such as those of Silero, are of models that remember, or of other numbers than samples."""
+
+
 def _waves(
     x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
 ) -> tuple[SoundInput, Mapping[str, int]] | None:
     shape = tuple(x.shape or ())
     count = shape[-1] if shape else None
-    if len(shape) not in (1, 2) or not isinstance(count, int) or count < 4000 or others or not x.dtype.is_float:
+    if (
+        len(shape) not in (1, 2)
+        or not isinstance(count, int)
+        or count < _MIN_WAVE_SAMPLES
+        or others
+        or not x.dtype.is_float
+    ):
         return None
     sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
     return SoundInput("waves", 16000, count, rows=1), sizes
@@ -296,7 +312,10 @@ FORMS: Final[Mapping[str, SoundForm]] = {
             "voice bands", f"power in bands of a voice, (rows, {voice_encoder.FRAMES}, {voice_encoder.BANDS})", _voice, _voice_bands, alone=True
         ),
         SoundForm("log bands", "the logarithms of power in bands, (1, frames, bands)", _log_bands, _of_log_bands, alone=True),
-        SoundForm("waves", "long rows of samples, (rows, count) or (count,)", _waves, lambda rows: Heard(rows.samples.reshape(*rows.shape)), alone=True),
+        SoundForm(
+            "waves", "long rows of samples, (rows, count) or (count,)", _waves, lambda rows: Heard(rows.samples.reshape(*rows.shape)),
+            alone=True, any_rate=True,
+        ),
     )
 }  # fmt: skip
 """A kind of task says which forms it has."""

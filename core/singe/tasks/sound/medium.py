@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -30,12 +31,19 @@ if TYPE_CHECKING:
     from ..places import Place
     from ..spec import TaskSpec
 
+_log: Final = logging.getLogger("singe")
+UNTOLD_RATE: Final = (
+    "%s: %s is given %d samples a second; its file does not say how many it takes, nor does a preprocessor_config.json beside it. Models of "
+    "this kind take from 8000 to 48000: rate=%d says that it is so"
+)
 RATE: Final = "sampling_rate"
 """The setting of a call that says how many samples of an array are a second."""
 
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     form, place, spec, sizes = _input_of(model, kind, wishes.preparation)
+    if form.any_rate and "rate" not in wishes.preparation:
+        _log.warning(UNTOLD_RATE, kind.name, model.name, spec.rate, spec.rate)
     graph, own = (model.graph(sizes), ()) if form.alone else remembering(model.graph(sizes))
     kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
     shapes = [tuple(d for d in graph.inputs[x.place].shape if isinstance(d, int)) for x in kept]
