@@ -33,15 +33,19 @@ class Attended(NamedTuple):
 def attend(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
     scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, sink: Any = None,
-    precision: DType | None = None,
+    precision: DType | None = None, keys: Dim | None = None,
 ) -> Attended:  # fmt: skip
     """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
-    in `precision`, a compute type; by default in that of q."""
+    in `precision`, a compute type; by default in that of q. keys: how many of the first keys are in use; None for all. Keys and
+    values of another type are computed in that of q."""
     for what, x in (("queries", q), ("keys", k), ("values", v)):
         if len(x.shape) < 2 or x.dtype not in FLOATS:
             raise ShapeError(
                 f"attention: got {what} {x.dtype}{show(x.shape)}; expected floats (…, heads, length, size)"
             )
+    if keys is not None:
+        k, v = (_first(b, x, keys) for x in (k, v))
+    k, v = (as_dtype(b, x, q.dtype) for x in (k, v))
     wide = precision or q.dtype.compute
     scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores
@@ -112,8 +116,6 @@ def grouped_dot(b: Any, x: Any, y: Any) -> Any:
 
 def _first(b: Any, x: Any, count: Dim) -> Any:
     """The first places of the last axis but one."""
-    if len(x.shape) < 2:
-        return x  # which is refused later
     *outer, length, size = x.shape
     if length == count:
         return x
@@ -130,10 +132,7 @@ def _attention(
     b: Any, q: Any, k: Any, v: Any, mask: Any = None, *,
     scale: float = 0.0, causal: bool = False, past: Dim = 0, softcap: float = 0.0, keys: Dim | None = None,
 ) -> Any:  # fmt: skip
-    if keys is not None:
-        k, v = (_first(b, x, keys) for x in (k, v))
-    k, v = (as_dtype(b, x, q.dtype) if x.dtype in FLOATS and q.dtype in FLOATS else x for x in (k, v))
-    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap).y
+    return attend(b, q, k, v, mask, scale=scale, causal=causal, past=past, softcap=softcap, keys=keys).y
 
 
 def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
