@@ -46,7 +46,7 @@ function elementsOf(type, data) {
   }
   type ??= data?.constructor?.name?.replace(/^Big|(Clamped)?Array$/g, "").toLowerCase();
   const wanted = arrayOf(type);
-  if (!wanted) throw new TypeError(type ? `type: got ${type}, which no tensor has` : "no type was given, nor can data tell it");
+  if (!wanted) throw new TypeError(`type: got ${type || "none"}, which no tensor has`);
   if (data instanceof wanted) return [type, /** @type {OrtData} */ (data)];
   if (type === "uint8" && data instanceof Uint8ClampedArray) return [type, Uint8Array.from(data)];
   if (type === "float16" && data instanceof Uint16Array) return [type, /** @type {Unchecked} */ (new wanted(data.buffer, data.byteOffset, data.length))];
@@ -92,18 +92,19 @@ export class Tensor {
   }
 
   get data() {
-    if (!this.cpuData) throw this.#missing("data");
-    return this.cpuData;
+    return this.cpuData ?? this.#missing("data");
   }
 
   get gpuBuffer() {
-    if (!this.#buffer) throw this.#missing("gpuBuffer");
-    return this.#buffer;
+    return this.#buffer ?? this.#missing("gpuBuffer");
   }
 
-  /** @param {string} what */
+  /**
+   * @param {string} what
+   * @returns {never}
+   */
   #missing(what) {
-    return new Error(this.location === "none" ? "the tensor is disposed" : `${what}: the tensor is on ${this.location}; getData() copies it`);
+    throw new Error(this.location === "none" ? "the tensor is disposed" : `${what}: the tensor is on ${this.location}; getData() copies it`);
   }
 
   /**
@@ -113,14 +114,14 @@ export class Tensor {
    */
   async getData(release) {
     if (this.cpuData) return this.cpuData;
-    const { download } = this.#own;
-    if (!this.#buffer || !download) throw this.#missing("data");
+    const { download, dispose } = this.#own;
+    if (!this.#buffer || !download) return this.#missing("data");
     const [, data] = elementsOf(this.type, await download());
     this.cpuData = data;
     this.location = "cpu";
-    if (release) this.#own.dispose?.();
+    if (release) dispose?.();
     this.#buffer = undefined;
-    this.#own = release ? {} : { dispose: this.#own.dispose };
+    this.#own = release ? {} : { dispose };
     return data;
   }
 
@@ -136,7 +137,7 @@ export class Tensor {
    * @param {readonly number[]} dims
    */
   reshape(dims) {
-    if (sizeOf(dims) !== this.size) throw new Error(`reshape: got dims of ${sizeOf(dims)} elements, the tensor has ${this.size}`);
+    if (sizeOf(dims) !== this.size) throw new Error(`reshape: got ${sizeOf(dims)} elements, the tensor has ${this.size}`);
     return this.#buffer ? new Tensor({ location: "gpu-buffer", type: this.type, dims, gpuBuffer: this.#buffer, ...this.#own }) : new Tensor(this.type, this.data, dims);
   }
 
@@ -151,7 +152,7 @@ export class Tensor {
     const [channels] = sides.splice(isLast ? 2 : 0, 1);
     const [height, width] = sides;
     if (channels !== format.length || this.size !== channels * height * width) {
-      throw new Error(`a picture of ${format}: got dims ${this.dims.join(" × ")}, expected one in ${tensorLayout}`);
+      throw new Error(`a picture of ${format}: got dims ${this.dims.join(" × ")}, expected ${tensorLayout}`);
     }
     const image = new ImageData(width, height);
     const of = (/** @type {number | number[] | undefined} */ value, /** @type {number} */ k, /** @type {number} */ other) => (Array.isArray(value) ? value[k] : (value ?? other));
@@ -171,7 +172,8 @@ export class Tensor {
    */
   toDataURL(options) {
     const image = this.toImageData(options);
-    const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
+    const { width, height } = image;
+    const canvas = Object.assign(document.createElement("canvas"), { width, height });
     /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
     return canvas.toDataURL();
   }
@@ -193,7 +195,7 @@ export class Tensor {
    * @param {{ dataType?: OrtType, dims: readonly number[], download?(): Promise<OrtData>, dispose?(): void }} options
    */
   static fromGpuBuffer(gpuBuffer, { dataType = "float32", ...options }) {
-    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: its elements are wider there: give them on the CPU`);
+    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: its elements are wider there; give them on the CPU`);
     return new Tensor({ ...options, location: "gpu-buffer", type: dataType, gpuBuffer });
   }
 
@@ -208,11 +210,11 @@ export class Tensor {
   }
 
   static fromTexture() {
-    return new Tensor({ location: "texture", type: "float32", dims: [] });
+    return new Tensor(/** @type {Unchecked} */ ({ location: "texture" }));
   }
 
   static fromMLTensor() {
-    return new Tensor({ location: "ml-tensor", type: "float32", dims: [] });
+    return new Tensor(/** @type {Unchecked} */ ({ location: "ml-tensor" }));
   }
 }
 
@@ -302,7 +304,7 @@ export class InferenceSession {
   async run(feeds, fetches, _options) {
     const names = this.outputNames;
     const given = /** @type {Record<string, Tensor | null>} */ (Array.isArray(fetches) ? Object.fromEntries(fetches.map((name) => [name, null])) : (fetches ?? {}));
-    const asked = Array.isArray(fetches) ? Object.keys(given) : names.filter((name) => Object.hasOwn(given, name));
+    const asked = Array.isArray(fetches) ? fetches : names.filter((name) => Object.hasOwn(given, name));
     const unknown = asked.find((name) => !names.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains invalid output name: ${unknown}.`);
     const wanted = asked.length ? asked : names;

@@ -64,7 +64,7 @@ async function read(url, options) {
  * @param {URL} [from]
  */
 async function placed({ bundle, sha256, url }, from) {
-  if (!/^[^\\/]+\.singe$/.test(bundle)) throw new Error("the stub is damaged: export the model again");
+  if (!/^[^\\/]+\.singe$/.test(bundle)) throw new Error("the stub is damaged; export it again");
   const places = url !== undefined ? [new URL(`${url}/`, base())] : from ? [new URL(`${encodeURIComponent(bundle)}/`, from)] : fetched(bundle);
   let why;
   for (const place of places) {
@@ -85,7 +85,7 @@ async function placed({ bundle, sha256, url }, from) {
 async function checked(place, sha256) {
   place.search = `?v=${sha256.slice(0, 16)}`;
   if ((await hashOf(await read(new URL(`model.json${place.search}`, place)))) === sha256) return place.href;
-  throw new Error(`${place} is not the bundle that the stub was written with`);
+  throw new Error(`${place} is not the stub's bundle`);
 }
 
 /**
