@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from devices import RUNNERS
 from pair_cases import CASES, FIXTURE, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
 
 from singe.errors import FormatError, InputError
+from singe.language.encoder_decoders.description import of_config
 from singe.language.encoder_decoders.families import FAMILIES
 from singe.language.encoder_decoders.files import PairFiles, files_in, open_pair
-from singe.language.encoder_decoders.generating import generated, rules_of
+from singe.language.encoder_decoders.generating import BestEnded, GenerationRules, generated, rules_of
 from singe.language.encoder_decoders.onnx_files import OnnxPair
+from singe.language.encoder_decoders.search import side_by_side
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +143,8 @@ def test_what_is_not_known_is_refused_by_its_name(
     [
         ({"do_sample": True}, "do_sample is True"), ({"repetition_penalty": 1.2}, r"repetition_penalty is 1\.2"),
         ({"num_beams": 1000}, "num_beams is 1000"), ({"bad_words_ids": [[60]]}, "bad_words_ids"), ({"eos_token_id": []}, "eos_token_id"),
-        ({"length_penalty": "x"}, "length_penalty is 'x'"), ({"early_stopping": "soon"}, "early_stopping is 'soon'"),
+        ({"length_penalty": "x"}, "length_penalty is 'x'"), ({"length_penalty": 11}, "length_penalty is 11, expected"),
+        ({"early_stopping": "soon"}, "early_stopping is 'soon'"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1"),
     ],
 )  # fmt: skip
@@ -149,3 +152,32 @@ def test_rules_that_are_not_known_are_refused_by_their_names(told: Mapping[str, 
     usual = {"decoder_start_token_id": 1, "eos_token_id": 2}
     with pytest.raises((FormatError, InputError), match=message):
         rules_of({}, {**usual, **told}, VOCABULARY, 48, "tiny")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("marian", {"d_model": 1 << 21}, "16384 positions of a width of 2097152"),
+        ("t5", {"d_kv": 1 << 21}, "16384 positions of 2 heads of 2097152 in 2 layers"),
+        ("t5", {"num_heads": 1 << 21}, "16384 positions of 2097152 heads of 6 in 2 layers"),
+    ],
+)
+def test_sizes_that_would_take_all_memory_are_refused(name: str, changes: Mapping[str, Any], message: str) -> None:
+    room = {"max_position_embeddings": 1 << 14, "n_positions": 1 << 14}
+    with pytest.raises(FormatError, match=message):
+        of_config({**CASES[name], **room, **changes}, "tiny")
+
+
+def test_texts_that_cannot_go_on_are_refused() -> None:
+    class Texts:
+        count = 3
+
+        def add(self, ids: Sequence[Sequence[int]], rows: int = 1, order: Sequence[int] | None = None) -> np.ndarray:
+            return np.zeros((self.count, rows, 2), np.float32)
+
+    ending = BestEnded(GenerationRules(0, frozenset((0, 1)), 4, beams=3))
+    with pytest.raises(InputError, match="scores 2 tokens, each of which ends a text"):
+        side_by_side(Texts(), np.zeros((3, 2)), lambda scores, said: scores, (0, 1), 4, ending)
+    few = BestEnded(GenerationRules(0, frozenset((1,)), 4, beams=3))
+    side_by_side(Texts(), np.zeros((3, 2)), lambda scores, said: scores, (1,), 4, few)
+    assert len(few.texts) == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import FormatError, InputError
@@ -15,6 +15,10 @@ MAX_SIZE: Final = 1 << 21
 """The most of anything that a model may have."""
 MAX_LAYERS: Final = 256
 MAX_ROOM: Final = 1 << 14
+MAX_PLACES: Final = 1 << 26
+"""The most numbers of a table of positions, which is computed where a file has none."""
+MAX_KEYS: Final = 1 << 28
+"""The most elements of the keys of all layers, at as many positions as there is room for: these are states, whatever the file holds."""
 ACTIVATIONS: Final[Mapping[str, str]] = {
     "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "swish": "silu", "silu": "silu", "gated-gelu": "gelu_tanh",
     "gated-silu": "silu", "gated-relu": "relu",
@@ -92,6 +96,7 @@ def of_config(config: Mapping[str, Any], name: str) -> PairDescription:
         _stack(told, family, sizes, part, size("d_kv") if family.relative else 0, name)
         for part in ("encoder", "decoder")
     ]
+    _check_memory(sizes["room"], width, stacks, name)
     buckets = size("relative_attention_num_buckets", 1024) if family.relative else 0
     farthest = size("relative_attention_max_distance", MAX_ROOM) if family.relative else 0
     if family.relative and (buckets % 4 or farthest <= buckets // 2):
@@ -117,6 +122,18 @@ def of_config(config: Mapping[str, Any], name: str) -> PairDescription:
         farthest=farthest,
         rotation=rotation,
     )  # fmt: skip
+
+
+def _check_memory(room: int, width: int, stacks: Sequence[StackDescription], name: str) -> None:
+    if room * width > MAX_PLACES:
+        raise FormatError(
+            f"{name}: {room} positions of a width of {width}, expected at most {MAX_PLACES} numbers in all"
+        )
+    for stack in stacks:
+        if stack.layers * stack.heads * stack.size * room > MAX_KEYS:
+            raise FormatError(
+                f"{name}: {room} positions of {stack.heads} heads of {stack.size} in {stack.layers} layers, expected at most {MAX_KEYS} numbers in all"
+            )
 
 
 def _stack(

@@ -6,7 +6,7 @@ Answers are those of transformers' `generate` for these rules. A rule that Singe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf, isfinite
+from math import inf
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from .search import FollowedText, log_chances, one_by_one, side_by_side
 
 MAX_BEAMS: Final = 32
 MAX_WORDS: Final = 4096
+MAX_PENALTY: Final = 10
+"""The most of `length_penalty`, to which power the tokens of a text are raised."""
 _DEFAULTS: Final[Mapping[str, Sequence[Any]]] = {
     "do_sample": (False,), "repetition_penalty": (1, None), "encoder_repetition_penalty": (1, None), "diversity_penalty": (0, None),
     "num_beam_groups": (1, None), "penalty_alpha": (None, 0), "encoder_no_repeat_ngram_size": (0, None), "min_new_tokens": (None, 0),
@@ -167,13 +169,10 @@ def rules_of(
         raise FormatError(f"{name}: expected decoder_start_token_id and eos_token_id, which begin and end a text")
     penalty, early = told.get("length_penalty"), told.get("early_stopping")
     penalty = 1.0 if penalty is None else penalty
-    if (
-        isinstance(penalty, bool)
-        or not isinstance(penalty, (int, float))
-        or not isfinite(penalty)
-        or abs(penalty) > 100
-    ):
-        raise FormatError(f"{name}: length_penalty is {penalty!r:.40}, expected a number")
+    if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not abs(penalty) <= MAX_PENALTY:
+        raise FormatError(
+            f"{name}: length_penalty is {penalty!r:.40}, expected a number from -{MAX_PENALTY} to {MAX_PENALTY}"
+        )
     if early not in (None, True, False, "never"):
         raise FormatError(f'{name}: early_stopping is {early!r:.40}, expected true, false or "never"')
     most = number("max_new_tokens", number("max_length", room + 1, 1 << 31) - 1, 1 << 31)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ...errors import InputError
 from ...late_dataclass import dataclass
 
 Chances = Callable[[np.ndarray, Sequence[int]], np.ndarray]
@@ -67,7 +68,11 @@ def side_by_side(
     texts: FollowedTexts, scores: np.ndarray, chances: Chances, ends: Collection[int], most: int, ending: Ending
 ) -> None:  # fmt: skip
     """Follow several texts, until `ending` has found those that it wants. scores: before the first token, of each."""
-    count = texts.count
+    count, vocabulary = texts.count, scores.shape[1]
+    if sum(token < vocabulary for token in set(ends)) == vocabulary:
+        raise InputError(
+            f"beams: the model scores {vocabulary} tokens, each of which ends a text; expected some with which a text goes on"
+        )
     followed = [FollowedText(-inf if k else 0.0, ()) for k in range(count)]
     each = count + len(ends)
     for step in range(most):
