@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from ...model.model import Model
+from ...model.session import Session
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...tensors.tensor import Tensor
@@ -65,11 +66,16 @@ class PairModel:
                 self._network.say, say_shapes(self.description, count), self.device, dtypes=SAY_TYPES,
                 states={**self._network.heard(), **own}, name="say",
             )  # fmt: skip
-            say.share_weights(self._hear)
-            room = Model.of(_kept, {"nothing": (1,)}, self.device, states=own, name="room")
-            found = self._texts[count] = SaidTexts(say.joined([self._source, room.session()]), self, count)
+            found = self._texts[count] = SaidTexts(said_about(self._source, self._hear, say, own), self, count)
         found.used = 0
         return found
+
+
+def said_about(source: Session, hear: Model, say: Model, own: Mapping[str, Any]) -> Session:
+    """A session of `say` with the weights of `hear`, whose session holds what was heard, and with states of its own."""
+    say.share_weights(hear)
+    room = Model.of(_kept, {"nothing": (1,)}, hear.device, states=own, name="room")
+    return say.joined([source, room.session()])
 
 
 def _kept(nothing: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -7,12 +7,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from ...language.encoder_decoders.running import said_about
 from ...language.encoder_decoders.search import FollowedTexts
 from ...language.files import Tensors
 from ...model.model import Model
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
-from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 from .network import HEAR_TYPES, SAY_TYPES, Whisper, hear_shapes, say_shapes
 from .spectrogram import BandPowers, sample_count, samples_for
@@ -83,9 +83,7 @@ class WhisperModel:
                 self._network.say, say_shapes(self.description, count), self.device, dtypes=SAY_TYPES,
                 states={**self._network.heard(), **own}, name="say",
             )  # fmt: skip
-            say.share_weights(self._hear)
-            room = Model.of(_kept, {"nothing": (1,)}, self.device, states=own, name="room")
-            found = self._texts[count] = SpokenTexts(say.joined([self._window, room.session()]), count)
+            found = self._texts[count] = SpokenTexts(said_about(self._window, self._hear, say, own), count)
         found.used = 0
         return found
 
@@ -95,10 +93,6 @@ class WhisperModel:
     def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         scores, seen = self.texts(1).run([ids], len(ids), looked=len(ids))
         return seen, scores
-
-
-def _kept(nothing: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    return nothing, states
 
 
 class SpokenTexts:
