@@ -109,3 +109,20 @@ async function start(describe) {
   }
   say(`Ready: nothing is loaded before the first ${taken}.`, "ready");
 }
+
+/**
+ * Sounds that are chosen, or dropped on the page.
+ * @param {(file: File | undefined) => void} take
+ */
+function givenFiles(take) {
+  $("file").addEventListener("change", () => take($("file").files[0]));
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    $("drop").classList.add("over");
+  });
+  for (const end of ["dragleave", "drop"]) document.addEventListener(end, () => $("drop").classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    take(event.dataTransfer?.files[0]);
+  });
+}
