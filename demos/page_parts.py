@@ -23,8 +23,8 @@ PAGES: Final = {
     "remote/": "Remote",
 }
 """The folder of a page ↦ its name in the navigation."""
-PARTS: Final = {"#browser": "This browser", "#benchmark": "Benchmark", "#python": "Python"}
-"""Parts of the front page, which its own navigation has too."""
+PARTS: Final = {"#demos": "Demos", "#browser": "This browser", "#benchmark": "Benchmark", "#python": "Python"}
+"""The parts of the front page. Its navigation leads to these: its gallery shows all pages."""
 FRONT: Final = "index.html"
 HEAD: Final = (
     '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">',
@@ -41,8 +41,8 @@ MARK: Final = re.compile(r"^( *)<!-- (head|opening) -->\n", re.M)
 
 
 def filled(page: str, text: str) -> str:
-    """A page's text with the common head, and the header with links to all pages. page: its path in
-    the site."""
+    """A page's text with the common head, and the header with its navigation. page: its path in the
+    site."""
     root = "../" * page.count("/")
     lines = {"head": (*HEAD, *(() if page == FRONT else DEMO_HEAD)), "opening": _opening(page)}
 
@@ -54,7 +54,7 @@ def filled(page: str, text: str) -> str:
 
 def _opening(page: str) -> tuple[str, ...]:
     here = ' aria-current="page"'
-    targets = {**PAGES, **(PARTS if page == FRONT else {}), "docs/index.html": "Docs"}
+    targets = {**(PARTS if page == FRONT else PAGES), "docs/index.html": "Docs"}
     links = [
         f'    <a href="{"" if to in PARTS else "{root}"}{to}"{here if f"{to}index.html" == page else ""}>{name}</a>'
         for to, name in targets.items()
