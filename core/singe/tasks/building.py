@@ -30,6 +30,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     if not wishes.labels and len(names := SETS.get(kind.labels, ())) == 1:
         wishes = replace(wishes, labels=names)
     fitted = medium.fit(model, kind, wishes)
+    _refuse_fixed(fitted, kind, wishes)
     head, options = _head_of(fitted, kind, wishes)
     options = {**options, **wishes.options}
     facts: Any = fitted.preparation
@@ -45,6 +46,18 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     joined = Model.of(whole, shapes, "numpy", dtypes=dtypes)
     info = TaskSpec(kind.name, spec, head.name, tuple(wishes.labels), wishes.licence, options)
     return joined.graph(), info, fitted.files
+
+
+def _refuse_fixed(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> None:
+    """Refuse wishes, a caller's or of a file beside the model, that the model cannot honour."""
+    if wishes.size is not None and fitted.size == (0, 0):
+        raise InputError(f"{kind.name}: size {show(wishes.size)}: only pictures have one; leave it out")
+    for name in fitted.fixed & wishes.preparation.keys():
+        given, own = wishes.preparation[name], getattr(fitted.preparation, name)
+        if given != own:
+            raise InputError(
+                f"{kind.name}: {name} {given!r:.40}: this model takes {own!r} and nothing else; leave it out"
+            )
 
 
 ELSEWHERE: Final[Mapping[str, str]] = {

@@ -64,13 +64,15 @@ class Wishes:
 @dataclass(frozen=True)
 class Fitted:
     """A model for a task's inputs. graph: the model's; feed: its inputs, of those of the task's Graph and of the preparation, and what heads
-    are told beside its outputs; size: what Asked says; files: what a task needs of them later, by name."""
+    are told beside its outputs; size: what Asked says; files: what a task needs of them later, by name; fixed: the wishes that the model
+    decides, of the fields of `preparation`."""
 
     graph: Graph
     preparation: TaskInput
     feed: Callable[[Mapping[str, Tensor], Any], tuple[Sequence[Tensor], Any]]
     size: tuple[int, int] = (0, 0)
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    fixed: frozenset[str] = frozenset()
 
 
 Files = Mapping[str, bytes]

@@ -170,7 +170,7 @@ def test_a_rate_that_is_supposed_is_said_to_be(tmp_path: Path, caplog: pytest.Lo
     file.write_text('{"sampling_rate": 3}')
     with pytest.raises(FormatError, match="sampling_rate is 3, expected a number from"):
         sg.task("sounds", waves, beside=tmp_path)
-    with pytest.raises(InputError, match="rate 8000: the bands that the model takes are of 16000"):
+    with pytest.raises(InputError, match="sounds: rate 8000: this model takes 16000 and nothing else"):
         sg.task("sounds", of("sounds"), rate=8000)
 
 

@@ -149,6 +149,9 @@ def test_a_task_that_hears_is_saved_and_read_again(tmp_path: Path) -> None:
 WRONG: Final[dict[str, tuple[Any, str]]] = {
     "a model of pictures": (lambda: sg.task("voices", sg.Model.of(lambda x: x, {"x": (1, 3, 8, 8)})), "takes no sound as it is known"),
     "a model of other sounds": (lambda: sg.task("denoise", of("voices")), "the logarithm of power, .1, rows, 161 or 513."),
+    "another rate": (lambda: sg.task("speaker", of("speaker"), rate=8000), "speaker: rate 8000: this model takes 16000 and nothing"),
+    "rows before": (lambda: sg.task("denoise", of("denoise"), before=3), "denoise: before 3: this model takes 0 and nothing else"),
+    "a size": (lambda: sg.task("notes", of("notes"), size=224), r"notes: size .224, 224.: only pictures have one"),
     "no rate": (lambda: sg.task("voices", of("voices"), device="numpy")(talk()), "give sampling_rate=16000"),
     "a setting of others": (lambda: sg.task("notes", of("notes"))(talk(), top=3), "got top; expected some of threshold, onset"),
 }  # fmt: skip

@@ -55,8 +55,8 @@ class Heard:
 class SoundForm:
     """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives (`preparation`): its facts and the
     sizes that its open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside
-    those of the model; alone: whether each row stands alone, and nothing is remembered; any_rate: whether models of it are of any rate, so that
-    `recognise` only supposes one."""
+    those of the model; alone: whether each row stands alone, and nothing is remembered; open: the fields of the facts that models of it leave
+    to the caller, as far as these facts are supposed."""
 
     name: str
     about: str
@@ -66,7 +66,7 @@ class SoundForm:
     input: Callable[[Rows], Heard]
     memory: Callable[[SoundInput], int] = lambda spec: 0
     alone: bool = False
-    any_rate: bool = False
+    open: Callable[[SoundInput], Sequence[str]] = lambda spec: ()
 
 
 _CONTEXTS: Final = {576: 64, 288: 32}
@@ -244,10 +244,6 @@ def _log_bands(
     frames, bands = (int(d) for d in shape[1:])  # pyright: ignore[reportArgumentType]
     if frames < 100 or not 16 <= bands <= 256:
         return None
-    if (rate := preparation.get("rate", _AUDIO_RATE)) != _AUDIO_RATE:
-        raise InputError(
-            f"task: rate {rate!r:.40}: the bands that the model takes are of {_AUDIO_RATE} samples a second"
-        )
     sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
     after = _AUDIO_FRAME - _AUDIO_STEP
     spec = SoundInput(
@@ -298,7 +294,10 @@ def _waves(
 FORMS: Final[Mapping[str, SoundForm]] = {
     form.name: form
     for form in (
-        SoundForm("frames", "samples (rows, count)", _frames, lambda rows: Heard(rows.samples)),
+        SoundForm(
+            "frames", "samples (rows, count)", _frames, lambda rows: Heard(rows.samples),
+            open=lambda spec: ("before",) if spec.width in _CONTEXTS else ("before", "rate"),
+        ),
         SoundForm(
             "log power", f"the logarithm of power, (1, rows, {' or '.join(map(str, SPECTRA))})", _bins, _log_power,
             lambda spec: spectra_of(spec).length - spec.step,
@@ -311,10 +310,13 @@ FORMS: Final[Mapping[str, SoundForm]] = {
         SoundForm(
             "voice bands", f"power in bands of a voice, (rows, {voice_encoder.FRAMES}, {voice_encoder.BANDS})", _voice, _voice_bands, alone=True
         ),
-        SoundForm("log bands", "the logarithms of power in bands, (1, frames, bands)", _log_bands, _of_log_bands, alone=True),
+        SoundForm(
+            "log bands", "the logarithms of power in bands, (1, frames, bands)", _log_bands, _of_log_bands, alone=True,
+            open=lambda spec: ("center", "spread"),
+        ),
         SoundForm(
             "waves", "long rows of samples, (rows, count) or (count,)", _waves, lambda rows: Heard(rows.samples.reshape(*rows.shape)),
-            alone=True, any_rate=True,
+            alone=True, open=lambda spec: ("rate",),
         ),
     )
 }  # fmt: skip

@@ -36,13 +36,15 @@ UNTOLD_RATE: Final = (
     "%s: %s is given %d samples a second; its file does not say how many it takes, nor does a preprocessor_config.json beside it. Models of "
     "this kind take from 8000 to 48000: rate=%d says that it is so"
 )
+_WISHES: Final = frozenset(("rate", "before", "center", "spread"))
+"""What a caller, or a file beside a model, may say of a form that leaves it open."""
 RATE: Final = "sampling_rate"
 """The setting of a call that says how many samples of an array are a second."""
 
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     form, place, spec, sizes = _input_of(model, kind, wishes.preparation)
-    if form.any_rate and "rate" not in wishes.preparation:
+    if "rate" in form.open(spec) and "rate" not in wishes.preparation:
         _log.warning(UNTOLD_RATE, kind.name, model.name, spec.rate, spec.rate)
     graph, own = (model.graph(sizes), ()) if form.alone else remembering(model.graph(sizes))
     kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
@@ -75,7 +77,7 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
 
         return values, SoundFrame(keep, heard.spectrum, remembered)
 
-    return Fitted(graph, spec, feed)
+    return Fitted(graph, spec, feed, fixed=_WISHES.difference(form.open(spec)))
 
 
 def _begun(x: Tensor, state: Remembered, sign: int) -> Tensor:
@@ -178,7 +180,7 @@ def _stream(
 SOUND: Final = Medium(
     "sound",
     SoundInput,
-    frozenset(("rate", "step", "before")),
+    frozenset(("rate", "before")),
     _inputs,
     _fit,
     _open,
