@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ..errors import InputError
 from ..graph import Graph
-from ..graph.transform import specialise
 from ..model.model import Model
-from ..shapes import Size, show
-from ..tensors.tensor import Tensor, home_of, value_on
+from ..shapes import show
+from ..tensors.tensor import Tensor
+from .applying import applied
 from .chains import CHAINS
 from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
@@ -32,14 +32,14 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     fitted = medium.fit(model, kind, wishes)
     _refuse_fixed(fitted, kind, wishes)
     head, options = _head_of(fitted, kind, wishes)
-    options = {**options, **wishes.options}
+    options = {**options, **fitted.options, **wishes.options}
     facts: Any = fitted.preparation
     spec = replace(facts, **{**kind.preparation, **head.preparation, **wishes.preparation})
     given_inputs = medium.inputs(spec)
 
     def whole(*given: Tensor) -> dict[str, Tensor]:
         inputs, told = fitted.feed(dict(zip(given_inputs, given, strict=True)), spec)
-        return head.decode(_applied(fitted.graph, inputs), told, options)
+        return head.decode(applied(fitted.graph, inputs), told, options)
 
     shapes = {name: shape for name, (_, shape) in given_inputs.items()}
     dtypes = {name: dtype for name, (dtype, _) in given_inputs.items()}
@@ -73,17 +73,6 @@ def kind_named(name: str) -> TaskKind:
     if name not in KINDS:
         raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SAYING))}")
     return KINDS[name]
-
-
-def _applied(graph: Graph, inputs: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The outputs of a Graph, of Tensors, whose sizes those that it leaves open become."""
-    pairs = (
-        (d, n) for own, x in zip(graph.inputs, inputs, strict=True) for d, n in zip(own.shape, x.shape, strict=True)
-    )
-    sizes = {str(d): n for d, n in pairs if isinstance(d, Size)}
-    home = home_of(inputs)
-    outputs = home.run(specialise(graph, sizes) if sizes else graph, [value_on(home, x) for x in inputs])
-    return {name: Tensor(home, x) for name, x in zip(graph.output_names, outputs, strict=True)}
 
 
 def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapping[str, Any]]:

@@ -65,7 +65,7 @@ class Wishes:
 class Fitted:
     """A model for a task's inputs. graph: the model's; feed: its inputs, of those of the task's Graph and of the preparation, and what heads
     are told beside its outputs; size: what Asked says; files: what a task needs of them later, by name; fixed: the wishes that the model
-    decides, of the fields of `preparation`."""
+    decides, of the fields of `preparation`; options: what is known of the head's."""
 
     graph: Graph
     preparation: TaskInput
@@ -73,6 +73,7 @@ class Fitted:
     size: tuple[int, int] = (0, 0)
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     fixed: frozenset[str] = frozenset()
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 Files = Mapping[str, bytes]

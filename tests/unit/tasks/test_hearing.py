@@ -83,6 +83,36 @@ def test_a_word_is_heard_in_blocks_of_any_size_as_in_the_whole(on: sg.Device, tm
     assert json.loads((tmp_path / "words.json").read_text()) == whole.to_dict()
 
 
+def bands(samples: sg.Tensor) -> sg.Tensor:
+    """As openWakeWord's network of bands: a frame for each 160 samples, but the first three."""
+    return samples[:, 480:].reshape(1, 1, 8, 160)[..., :32]
+
+
+@pytest.mark.slow
+def test_openwakewords_models_hear_by_the_networks_beside_them(tmp_path: Path) -> None:
+    sg.onnx.save(sg.Model.of(bands, {"input": (1, 1760)}, name="bands"), tmp_path / "melspectrogram.onnx")
+    embed = sg.Model.of(lambda x: x.mean(1).tile((1, 3, 1)).reshape(1, 1, 1, 96), {"x": (1, 76, 32, 1)}, name="embed")
+    sg.onnx.save(embed, tmp_path / "embedding_model.onnx")
+    word = sg.Model.of(
+        lambda x: (x[:, 3].mean(1, keepdims=True) * 0.001 + x[:, 0, :1] * 0.01).sigmoid(), {"x": (1, 4, 96)}
+    )
+    with pytest.raises(InputError, match=r"melspectrogram.onnx and embedding_model.onnx is not beside it"):
+        sg.task("wake-word", word, labels=["hey"])
+    made = sg.task("wake-word", word, labels=["hey"], beside=tmp_path, device="numpy")
+    assert made.info.options == {"threshold": 0.5, "mean_of": 1}
+    samples = talk(2)[: 1280 * 24]
+    frames = (samples.reshape(-1, 160)[:, :32] * 32768) / 10 + 2
+    vectors = np.stack([np.tile(frames[k - 76 : k].mean(0), 3) for k in range(80, len(frames) + 1, 8)])
+    wanted = 1 / (1 + np.exp(-(vectors[3:].mean(1) * 0.001 + vectors[:-3, 0] * 0.01)))
+    scores = np.concatenate([x.scores for x in made.stream(np.split(samples, [1000, 9000]), sampling_rate=RATE)])
+    np.testing.assert_allclose(scores[12:], wanted, atol=2e-5)
+    sg.onnx.save(
+        sg.Model.of(lambda x: x[:, :960].reshape(1, 30, 32), {"x": (1, 1760)}), tmp_path / "melspectrogram.onnx"
+    )
+    with pytest.raises(InputError, match=r"the network of bands makes \(1, 30, 32\), expected \(8, 32\)"):
+        sg.task("wake-word", word, labels=["hey"], beside=tmp_path)
+
+
 def test_what_models_remember_begins_as_the_model_says() -> None:
     from singe.graph import Builder, Graph, GraphState  # noqa: PLC0415
     from singe.tasks.sound.remembering import remembering  # noqa: PLC0415

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
 from ...graph import Graph
-from ...graph.transform import specialise
 from ...late_dataclass import dataclass
 from ...model.model import Model
-from ...shapes import Size, show
-from ...tensors.tensor import Tensor, home_of, value_on
 from ..answers import Answer, Arrays
 from ..spec import ChainSpec
 
@@ -59,14 +55,3 @@ class Chain:
     facts: Callable[[Mapping[str, Model], Mapping[str, Path]], tuple[Sequence[str], Mapping[str, Any]]]
     begin: Callable[[ChainParts, Mapping[str, Any]], Following]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-def applied(graph: Graph, x: Tensor) -> Sequence[Tensor]:
-    """The outputs of a model's Graph that has one input, of a Tensor, whose sizes, known or open, become those of the model."""
-    own = graph.inputs[0].shape if len(graph.inputs) == 1 else ()
-    if len(own) != len(x.shape) or any(isinstance(d, int) and d != n for d, n in zip(own, x.shape, strict=True)):
-        told = ", ".join(f"{i.name!r} {show(i.shape)}" for i in graph.inputs)
-        raise InputError(f"task: a model takes {told or 'nothing'}, expected one input of {show(x.shape)}")
-    sizes = {str(d): n for d, n in zip(own, x.shape, strict=True) if isinstance(d, Size)}
-    home = home_of([x])
-    return [Tensor(home, value) for value in home.run(specialise(graph, sizes), [value_on(home, x)])]

@@ -18,11 +18,12 @@ from ...model.model import Model
 from ...tensors.functions.creation import concatenate, stack, tensor, where
 from ...tensors.tensor import Tensor
 from ..answers import Box, Finding, Findings
+from ..applying import applied
 from ..kinds.base import Asked
 from ..kinds.faces import OVERLAP, decoded, recognise
 from ..picture.preparing import framed, inside, scalar
 from ..picture.spec import PictureInput
-from .base import Chain, ChainPart, ChainParts, Following, applied
+from .base import Chain, ChainPart, ChainParts, Following
 from .crops import cropped, samples_of
 from .subjects import detected, seen
 
@@ -53,7 +54,7 @@ def _finding(model: Model) -> Graph:
         (y, x), (down, right), none = frame.starts, frame.steps, scalar(0)
         place = stack([x, y, right, none, none, down]).unsqueeze(0)
         pixels = where(inside(frame), cropped(picture, place, *size, tensor(samples_of(1.0))), 0.0)
-        outputs = dict(zip(net.output_names, applied(net, (pixels - mean) / std), strict=True))
+        outputs = applied(net, [(pixels - mean) / std])
         boxes, scores, points = merged(decoded(outputs, size, options), threshold)
         corners = concatenate([frame.points(boxes[:, :2]), frame.points(boxes[:, 2:])], axis=1)
         return {"scores": scores, "regions": subject.first(corners, frame.points(points))}
@@ -95,7 +96,7 @@ def _pointing(model: Model) -> Graph:
         start = center - (along + down) / 2.0
         place = concatenate([start, along / side, down / side]).unsqueeze(0)
         pixels = cropped(picture, place, side, side, samples) / 255.0
-        told = dict(subject.decode(applied(net, pixels), side))
+        told = dict(subject.decode([*applied(net, [pixels]).values()], side))
         points = told.pop("points")
         x, y = (points[:, axis : axis + 1] / side for axis in (0, 1))
         places = start + x * along + y * down

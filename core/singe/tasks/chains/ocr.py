@@ -15,8 +15,9 @@ from ...shapes import dim_max
 from ...tensors.functions.creation import arange, concatenate, full, tensor, where
 from ...tensors.tensor import Tensor
 from ..answers import Box, Line, Page
+from ..applying import first_of
 from ..picture.preparing import resampled, scalar
-from .base import Chain, ChainPart, ChainParts, Following, applied
+from .base import Chain, ChainPart, ChainParts, Following
 from .crops import cropped, place_of, samples_of, sides_of
 from .regions import MapRegion, regions_of
 
@@ -62,7 +63,7 @@ def _finding(model: Model) -> Graph:
             own, out = picture.shape[axis], STEP * side.shape[0]
             taps = 2 * ((own + out - 1) // dim_max(out, 1)) + 1
             x = resampled(x, axis, out, scalar(own) / scalar(out), scalar(0), taps, "linear")
-        return {"chances": applied(net, _given(x[..., :3].unsqueeze(0)))[0][0, 0]}
+        return {"chances": first_of(net, _given(x[..., :3].unsqueeze(0)))[0, 0]}
 
     shapes = {"picture": ("height", "width", 4), "rows": ("rows",), "columns": ("columns",)}
     return Model.of(whole, shapes, "numpy", dtypes=dict.fromkeys(shapes, "uint8")).graph()
@@ -82,7 +83,7 @@ def _of_lines(model: Model, decode: Any) -> Graph:
         pixels = cropped(picture, places, HEIGHT, width, samples)
         shown = arange(width).to(dtype="float32") < widths.unsqueeze(1)
         pixels = where(shown.unsqueeze(1).unsqueeze(-1), pixels, 127.5)
-        return decode(applied(net, _given(pixels))[0])
+        return decode(first_of(net, _given(pixels)))
 
     return Model.of(whole, _LINES, "numpy", dtypes=_LINE_TYPES).graph()
 
@@ -104,7 +105,7 @@ def _turning_small(model: Model) -> Graph:
         wider, higher = (widths / width).unsqueeze(1), HEIGHT / height
         stretched = concatenate([places[:, :2], places[:, 2:4] * wider, places[:, 4:] * higher], axis=1)
         pixels = (cropped(picture, stretched, height, width, samples) - mean) / std
-        return {"turned": applied(net, pixels.permute(0, 3, 1, 2))[0][:, 1]}
+        return {"turned": first_of(net, pixels.permute(0, 3, 1, 2))[:, 1]}
 
     return Model.of(whole, _LINES, "numpy", dtypes=_LINE_TYPES).graph()
 

@@ -13,6 +13,7 @@ from ...files.sounds.sound import RATES
 from ..labels import labels_of_config
 from ..medium import Wishes
 from ..places import OWN_FACTS
+from .forms import FORMS
 from .spec import MAX_FEATURE
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 CONFIG: Final = "config.json"
 FEATURES: Final = "preprocessor_config.json"
-READS: Final = (CONFIG, FEATURES, OWN_FACTS)
+READS: Final = (CONFIG, FEATURES, OWN_FACTS, *(name for form in FORMS.values() for name in form.networks))
 WAKE_WORDS: Final = "micro features"
 """The form of models beside which OWN_FACTS says what a wake word is."""
 FEATURED: Final = "waves"

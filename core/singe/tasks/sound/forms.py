@@ -4,6 +4,7 @@ rows of samples."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...errors import InputError
 from ...late_dataclass import dataclass
 from ...model.arguments import TensorSpec
 from ...shapes import Dim, Size
-from ...speech.hearing import micro_frontend, voice_encoder
+from ...speech.hearing import micro_frontend, speech_embedding, voice_encoder
 from ...speech.hearing.mel import fbank, mel_power
 from ...tensors.functions.creation import arange, tensor, where
 from ...tensors.tensor import Tensor
@@ -33,13 +34,14 @@ class SoundFrame:
 @dataclass(frozen=True)
 class Rows:
     """What a form makes a model's input of. samples: (rows, width); shape: of the input; lengths: (rows,), how many are of the sound, if that
-    is told; memory: the numbers that the form remembers."""
+    is told; memory: the numbers that the form remembers; beside: the networks in files beside the model, by the names of these."""
 
     samples: Tensor
     spec: SoundInput
     shape: Sequence[Dim]
     lengths: Tensor | None = None
     memory: Tensor | None = None
+    beside: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict[str, Callable[[Tensor], Tensor]])
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Heard:
 class SoundForm:
     """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives (`preparation`): its facts and the
     sizes that its open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside
-    those of the model; alone: whether each row stands alone, and nothing is remembered; open: the fields of the facts that models of it leave
+    those of the model, of the shape of its input; alone: whether the model remembers nothing itself; networks: the names of files beside the
+    model that `input` needs; options: what heads of such models are told, where they suppose others; open: the fields of the facts that models of it leave
     to the caller, as far as these facts are supposed."""
 
     name: str
@@ -64,8 +67,10 @@ class SoundForm:
         [TensorSpec, Sequence[TensorSpec], Mapping[str, Any]], tuple[SoundInput, Mapping[str, int]] | None
     ]
     input: Callable[[Rows], Heard]
-    memory: Callable[[SoundInput], int] = lambda spec: 0
+    memory: Callable[[SoundInput, Sequence[Dim]], int] = lambda spec, shape: 0
     alone: bool = False
+    networks: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     open: Callable[[SoundInput], Sequence[str]] = lambda spec: ()
 
 
@@ -208,6 +213,36 @@ def _micro_features(rows: Rows) -> Heard:
     return Heard(whole.unsqueeze(0), kept=[kept])
 
 
+BAND_NETWORK: Final = "melspectrogram.onnx"
+EMBEDDING_NETWORK: Final = "embedding_model.onnx"
+"""What openWakeWord calls the networks that all its models share."""
+
+
+def _vectors(
+    x: TensorSpec, others: Sequence[TensorSpec], preparation: Mapping[str, Any]
+) -> tuple[SoundInput, Mapping[str, int]] | None:
+    shape = tuple(x.shape or ())
+    if (
+        len(shape) != 3
+        or shape[2] != speech_embedding.WIDTH
+        or others
+        or not x.dtype.is_float
+        or not isinstance(shape[1], int)
+    ):
+        return None
+    sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
+    return SoundInput(
+        "speech vectors", speech_embedding.RATE, speech_embedding.STEP, speech_embedding.BEFORE, 0, 1
+    ), sizes
+
+
+def _speech_vectors(rows: Rows) -> Heard:
+    assert rows.memory is not None
+    networks = (rows.beside[name] for name in (BAND_NETWORK, EMBEDDING_NETWORK))
+    made, kept = speech_embedding.embeddings(rows.samples[0], rows.memory, int(rows.shape[1]), *networks)  # pyright: ignore[reportArgumentType]
+    return Heard(made, kept=[kept])
+
+
 _VOICE_STEP: Final = 77 * voice_encoder.STEP
 """Resemblyzer takes 1.3 windows a second."""
 
@@ -300,12 +335,17 @@ FORMS: Final[Mapping[str, SoundForm]] = {
         ),
         SoundForm(
             "log power", f"the logarithm of power, (1, rows, {' or '.join(map(str, SPECTRA))})", _bins, _log_power,
-            lambda spec: spectra_of(spec).length - spec.step,
+            lambda spec, shape: spectra_of(spec).length - spec.step,
         ),
         SoundForm("windows", "long windows of samples, (rows, count, 1)", _windows, lambda rows: Heard(rows.samples.unsqueeze(2))),
         SoundForm(
             "micro features", f"features of the micro frontend, (1, frames, {micro_frontend.BANDS}), of 8 bits", _micro, _micro_features,
-            lambda spec: 2 * micro_frontend.BANDS,
+            lambda spec, shape: 2 * micro_frontend.BANDS,
+        ),
+        SoundForm(
+            "speech vectors", f"vectors of openWakeWord, (1, count, {speech_embedding.WIDTH})", _vectors, _speech_vectors,
+            lambda spec, shape: speech_embedding.memory_of(int(shape[1])), alone=True,  # pyright: ignore[reportArgumentType]
+            networks=(BAND_NETWORK, EMBEDDING_NETWORK), options={"threshold": 0.5, "mean_of": 1},
         ),
         SoundForm(
             "voice bands", f"power in bands of a voice, (rows, {voice_encoder.FRAMES}, {voice_encoder.BANDS})", _voice, _voice_bands, alone=True

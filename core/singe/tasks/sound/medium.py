@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,11 +14,13 @@ from ...dtypes import int64
 from ...errors import InputError
 from ...files.sounds import blocks_at, sound_of
 from ...model.arguments import TensorSpec
+from ...model.files import load
 from ...model.model import Model
 from ...shapes import product
 from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ..answers import Answer
+from ..applying import first_of
 from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
 from .files import READS, wishes_with_files
 from .forms import FORMS, Rows, SoundForm, SoundFrame
@@ -49,7 +52,8 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     graph, own = (model.graph(sizes), ()) if form.alone else remembering(model.graph(sizes))
     kept = [*_pairs(graph.inputs[: len(model.inputs)], place, graph), *own]
     shapes = [tuple(d for d in graph.inputs[x.place].shape if isinstance(d, int)) for x in kept]
-    memory = form.memory(spec)
+    memory = form.memory(spec, graph.inputs[place].shape)
+    beside = _networks(kind, form, wishes.files)
     counts = [*map(product, shapes), memory]
     if any(len(shape) != len(graph.inputs[x.place].shape) for shape, x in zip(shapes, kept, strict=True)):
         raise InputError(f"{kind.name}: what the model remembers has open sizes; export it with numbers")
@@ -58,7 +62,8 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     def feed(inputs: Mapping[str, Tensor], spec: SoundInput) -> tuple[Sequence[Tensor], SoundFrame]:
         parts = _split(inputs.get(STATE), counts)
         remembered = parts[-1] if memory else None
-        heard = form.input(Rows(inputs[SAMPLES], spec, graph.inputs[place].shape, inputs.get(LENGTHS), remembered))
+        rows = Rows(inputs[SAMPLES], spec, graph.inputs[place].shape, inputs.get(LENGTHS), remembered, beside)
+        heard = form.input(rows)
         values: list[Tensor] = []
         for k, x in enumerate(graph.inputs):
             m = next((m for m, state in enumerate(kept) if state.place == k), None)
@@ -77,7 +82,22 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
 
         return values, SoundFrame(keep, heard.spectrum, remembered)
 
-    return Fitted(graph, spec, feed, fixed=_WISHES.difference(form.open(spec)))
+    return Fitted(graph, spec, feed, fixed=_WISHES.difference(form.open(spec)), options=form.options)
+
+
+def _networks(kind: TaskKind, form: SoundForm, files: Mapping[str, Path]) -> Mapping[str, Callable[[Tensor], Tensor]]:
+    """What a form computes by networks of its own, which are in files beside the model."""
+    if lacking := [name for name in form.networks if name not in files]:
+        raise InputError(
+            f"{kind.name}: the model takes {form.about}, which other networks make: {' and '.join(lacking)} is not beside it; put it there, or name "
+            "its folder with beside="
+        )
+    return {name: _network(files[name]) for name in form.networks}
+
+
+def _network(path: Path) -> Callable[[Tensor], Tensor]:
+    graph = load(path, "numpy").graph()
+    return lambda x: first_of(graph, x)
 
 
 def _begun(x: Tensor, state: Remembered, sign: int) -> Tensor:

@@ -87,5 +87,5 @@ def _live(spec: TaskSpec, settings: Mapping[str, Any]) -> Live:
 WAKE_WORD = TaskKind(
     "wake-word", "when a word is said for which a model listens", SOUND,
     (Head("chance", "one number for each row of samples", _is_chance, _chance),), _answer,
-    forms=("micro features",), settings={"threshold": None, RATE: None}, live=_live,
+    forms=("micro features", "speech vectors"), settings={"threshold": None, RATE: None}, live=_live,
 )  # fmt: skip
