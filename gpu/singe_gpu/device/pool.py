@@ -6,11 +6,13 @@ A piece may be given back while submitted work still reads it: the queue runs in
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any, ClassVar, Final
 
 from singe.extension import (
@@ -115,14 +117,19 @@ class PersistentBuffers(ExactBuffers):
 
 
 class ExclusiveBuffers(BufferSource):
-    """Each piece is a buffer of its size class; one that was given back serves the next of its class."""
+    """Each piece is a buffer of its size class. Of those that were given back, the oldest serves the next of its class: so a run that
+    takes what the one before took gets the same buffers in the same places, and its commands are those of before."""
 
     name = "exclusive"
 
     def __init__(self, pool: Pool, keep: int) -> None:
         super().__init__(pool, keep)
-        self._idle: Final[dict[int, list[Handle]]] = defaultdict(list)
+        self._idle: Final[dict[int, list[tuple[int, Handle]]]] = defaultdict(
+            list
+        )  # a size ↦ a heap of ages and buffers
         self._idle_bytes = 0
+        self._ages: Final[dict[int, int]] = {}  # the identity of a buffer ↦ how many there were before it
+        self._numbers: Final = itertools.count()
 
     def take(self, count: int, apart: Sequence[Handle]) -> tuple[Handle, int, int]:
         size = size_class(count)
@@ -130,21 +137,27 @@ class ExclusiveBuffers(BufferSource):
         idle = self._idle[size]
         if idle:
             self._idle_bytes -= size
-            return idle.pop(), 0, size
-        return self._allocate(size), 0, size
+            return heappop(idle)[1], 0, size
+        buffer = self._allocate(size)
+        self._ages[id(buffer)] = next(self._numbers)
+        return buffer, 0, size
 
     def give(self, piece: Piece) -> None:
         if self._idle_bytes + piece.size > self.keep:
-            self._free(piece.buffer, piece.size)
+            self._drop(piece.buffer, piece.size)
             return
-        self._idle[piece.size].append(piece.buffer)
+        heappush(self._idle[piece.size], (self._ages[id(piece.buffer)], piece.buffer))
         self._idle_bytes += piece.size
 
     def clean(self) -> None:
         for size, buffers in self._idle.items():
             while buffers:
                 self._idle_bytes -= size
-                self._free(buffers.pop(), size)
+                self._drop(buffers.pop()[1], size)
+
+    def _drop(self, buffer: Handle, size: int) -> None:
+        del self._ages[id(buffer)]
+        self._free(buffer, size)
 
 
 class _PageFull(Exception):

@@ -14,7 +14,7 @@ from singe.dtypes import float32
 from singe.errors import DeviceError, OutOfMemory
 from singe.runtime.memory.settings import Memory
 from singe.runtime.memory.usage import KINDS
-from singe_gpu.device.pool import KEPT_BYTES, STRATEGIES, GpuArray, Piece, Pool
+from singe_gpu.device.pool import KEPT_BYTES, STRATEGIES, ExactBuffers, GpuArray, Piece, Pool
 
 WAYS = pytest.mark.parametrize("strategy", STRATEGIES)
 ALLOCATIONS = 10_000
@@ -185,3 +185,18 @@ def test_the_peak_begins_anew() -> None:
     assert pool.use().peak == 4000
     pool.reset_peak()
     assert pool.use().peak == kept.count
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != ExactBuffers.name])
+def test_runs_that_take_the_same_get_the_same_pieces(strategy: Any) -> None:
+    """So the commands of a run, which name them, serve the next ones."""
+    rng = random.Random(1)
+    pool = Pool(FakeGpu(), Memory(strategy))
+    found = set[tuple[tuple[int, int], ...]]()
+    for _ in range(20):
+        pieces = [pool.take(4 * k, "a piece") for k in (1, 1, 9, 64, 1, 64)]
+        found.add(tuple((id(p.buffer), p.offset) for p in pieces))
+        rng.shuffle(pieces)
+        for piece in pieces:
+            pool.give(piece)
+    assert len(found) == 1
