@@ -42,6 +42,10 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/tasks/test_sound_tasks.py::test_a_voice_in_blocks_of_any_size_has_the_scores_of_the_whole": some(
         2, one_device
     ),
+    "unit/tasks/test_detect.py::test_a_head_is_recognised_and_gives_the_boxes_of_the_reference": every(3),
+    "unit/tasks/test_detect.py::test_masks_are_made_of_patterns": only(kind="list"),
+    "unit/tasks/test_detect.py::test_the_names_of_coco_are_in_the_models_own_numbering": only(name="torchvision"),
+    "unit/tasks/test_pose.py::test_people_have_the_points_of_the_reference": every(3),
     "unit/tasks/test_landmarks.py::test_points_lie_where_the_makers_own_pipeline_has_them": only(name="hands"),
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),

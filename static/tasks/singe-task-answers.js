@@ -1,7 +1,7 @@
 /**
  * What a task answers with: outputs of its Program as plain objects, by its kind; and drawn.
  *
- * Contract: `answerOf(info, outputs, settings)` gives what `to_dict()` of core/singe/tasks/answers.py gives, with arrays as
+ * Contract: `answerOf(info, outputs, settings, sides)` gives what `to_dict()` of core/singe/tasks/answers.py gives, with arrays as
  * typed arrays. Places are pixels of the source. A setting that does not fit is a SingeError with the code "input".
  */
 
@@ -14,10 +14,13 @@ import { SingeError } from "../program/singe-format.js";
 const LEAST_SCORE = 0.05;
 /** So many points are drawn small. */
 const MANY_POINTS = 100;
+/** Points that are less likely to be seen are not drawn. */
+const LEAST_VISIBILITY = 0.5;
 
 /** @typedef {Float32Array} Numbers of an output; integers have the same methods */
 /** @typedef {Record<string, Output>} Outputs */
 /** @typedef {Required<TaskSettings>} Chosen */
+/** @typedef {readonly [height: number, width: number]} Sides Of the picture */
 
 /**
  * @param {TaskInfo} info
@@ -89,9 +92,10 @@ function classes(info, { scores }, { top }) {
  * @param {TaskInfo} info
  * @param {Outputs} outputs
  * @param {Chosen} chosen
+ * @param {Sides} sides
  * @returns {TaskFinding[]}
  */
-function boxes(info, { boxes, scores, classes, landmarks }, { threshold, top }) {
+function boxes(info, { boxes, scores, classes, landmarks, masks, mask_scale }, { threshold, top }, sides) {
   if (!(threshold >= LEAST_SCORE && threshold <= 1)) {
     throw new SingeError("input", `${info.kind}: threshold is ${threshold}, expected a score from ${LEAST_SCORE}, below which boxes are left out, to 1`);
   }
@@ -103,9 +107,56 @@ function boxes(info, { boxes, scores, classes, landmarks }, { threshold, top }) 
     /** @type {TaskFinding} */
     const one = { label: labelOf(info, kinds[k]), score: row[k], index: kinds[k], box: { xmin, ymin, xmax, ymax } };
     if (landmarks) one.landmarks = pointsOf(landmarks, k);
+    if (masks) one.mask = pixelMap(maskIn([ymin, ymax, xmin, xmax], masks, k, numbers(mask_scale), sides), sides);
     found.push(one);
   }
   return found;
+}
+
+/**
+ * The mask of one of several boxes at the picture's size, as mask_in of core/singe/tasks/kinds/detectors/boxes.py makes it.
+ * @param {number[]} edges
+ * @param {Output} masks
+ * @param {number} k
+ * @param {Numbers} scale
+ * @param {Sides} sides
+ */
+function maskIn([ymin, ymax, xmin, xmax], masks, k, scale, [height, width]) {
+  const [, rows, columns] = masks.shape;
+  const values = numbers(masks).subarray(k * rows * columns, (k + 1) * rows * columns);
+  const down = along(ymin, ymax, height, rows, scale[0], scale[1]);
+  const across = along(xmin, xmax, width, columns, scale[2], scale[3]);
+  const whole = new Uint8Array(width * height);
+  const row = new Float64Array(columns);
+  for (const { at, before, after, part } of down) {
+    for (let x = 0; x < columns; x++) {
+      const value = values[before * columns + x];
+      row[x] = value + (values[after * columns + x] - value) * part;
+    }
+    for (const pixel of across) {
+      const value = row[pixel.before];
+      if (value + (row[pixel.after] - value) * pixel.part > 0) whole[at * width + pixel.at] = 255;
+    }
+  }
+  return whole;
+}
+
+/**
+ * Each pixel from low to high, the elements before and after it in a row of `count`, and how far it is from the one before.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} length
+ * @param {number} count
+ * @param {number} factor
+ * @param {number} shift
+ */
+function along(low, high, length, count, factor, shift) {
+  const [first, end] = [low, high].map((edge) => Math.min(Math.max(Math.floor(edge + 0.5), 0), length));
+  return Array.from({ length: Math.max(0, end - first) }, (_, k) => {
+    const place = Math.min(Math.max((first + k) * factor + shift, 0), count - 1);
+    const before = Math.floor(place);
+    return { at: first + k, before, after: Math.min(before + 1, count - 1), part: place - before };
+  });
 }
 
 /**
@@ -141,11 +192,12 @@ function segments(info, { classes, scores }) {
     });
 }
 
-/** @type {Record<string, (info: TaskInfo, outputs: Outputs, chosen: Chosen) => TaskAnswer>} */
+/** @type {Record<string, (info: TaskInfo, outputs: Outputs, chosen: Chosen, sides: Sides) => TaskAnswer>} */
 export const KINDS = {
   classify: classes,
   detect: boxes,
   faces: boxes,
+  pose: boxes,
   segment: segments,
   cutout: (_, { mask }) => ({ mask: pixelMap(numbers(mask), mask.shape) }),
   depth: (_, { depth }) => ({ depth: pixelMap(numbers(depth), depth.shape) }),
@@ -169,8 +221,9 @@ export function settingsOf(info, given) {
  * @param {TaskInfo} info
  * @param {Outputs} outputs
  * @param {Chosen} chosen
+ * @param {Sides} sides
  */
-export const answerOf = (info, outputs, chosen) => KINDS[info.kind](info, outputs, chosen);
+export const answerOf = (info, outputs, chosen, sides) => KINDS[info.kind](info, outputs, chosen, sides);
 
 /**
  * Why a manifest's facts are those of no task that is known here; "" if they are.
@@ -273,14 +326,16 @@ function drawFinding(context, { box, label, score, index, landmarks = [], handed
     context.globalAlpha = 1;
   }
   context.beginPath();
+  const isSeen = (/** @type {Landmark} */ { visibility = 1 }) => visibility >= LEAST_VISIBILITY;
   for (const ends of landmarks.length ? joints : []) {
     const [from, to] = ends.map((end) => landmarks[end]);
+    if (!isSeen(from) || !isSeen(to)) continue;
     context.moveTo(from.x, from.y);
     context.lineTo(to.x, to.y);
   }
   context.stroke();
   const dot = landmarks.length < MANY_POINTS ? size / 5 : size / 12;
-  for (const { x, y } of landmarks) {
+  for (const { x, y } of landmarks.filter(isSeen)) {
     context.beginPath();
     context.arc(x, y, dot, 0, 7);
     context.fill();

@@ -50,7 +50,7 @@ const PICTURES = {
       const answers = [];
       for (const source of sources) {
         const { data, width, height } = await pixelsOf(source, signal);
-        answers.push(answerOf(info, await run({ picture: { data, shape: [height, width, 4], transfer: true } }, signal), chosen));
+        answers.push(answerOf(info, await run({ picture: { data, shape: [height, width, 4], transfer: true } }, signal), chosen, [height, width]));
       }
       return answers;
     };

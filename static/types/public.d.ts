@@ -806,7 +806,7 @@ export interface TaskLine {
   corners: Landmark[];
 }
 
-/** In pixels of the source; z is smaller the nearer it is. */
+/** In pixels of the source; z is smaller the nearer it is, and 0 where the model knows no depth. */
 export interface Landmark {
   x: number;
   y: number;
@@ -828,6 +828,7 @@ export interface TaskAnswers<Label extends string = string> {
   classify: TaskFinding<Label>[];
   detect: TaskFinding<Label>[];
   faces: TaskFinding<Label>[];
+  pose: TaskFinding<Label>[];
   segment: TaskFinding<Label>[];
   cutout: { mask: PixelMap };
   depth: { depth: PixelMap };

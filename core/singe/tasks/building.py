@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from ..errors import InputError
-from ..graph import Graph
+from ..graph import Graph, Node
 from ..model.model import Model
 from ..shapes import show
 from ..tensors.tensor import Tensor
@@ -16,7 +16,7 @@ from .chains import CHAINS
 from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
 from .kinds.classify import VECTOR
-from .labels import SETS
+from .labels import RENUMBERED, SETS
 from .medium import Files, Fitted, Wishes
 from .saying import SAYING
 from .spec import TaskSpec
@@ -31,10 +31,11 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
         wishes = replace(wishes, labels=names)
     fitted = medium.fit(model, kind, wishes)
     _refuse_fixed(fitted, kind, wishes)
-    head, options = _head_of(fitted, kind, wishes)
+    head, options, labels = _head_of(fitted, kind, wishes)
     options = {**options, **fitted.options, **wishes.options}
     facts: Any = fitted.preparation
-    spec = replace(facts, **{**kind.preparation, **head.preparation, **wishes.preparation})
+    suggested = {name: x for name, x in {**kind.preparation, **head.preparation}.items() if name not in fitted.fixed}
+    spec = replace(facts, **{**suggested, **wishes.preparation})
     given_inputs = medium.inputs(spec)
 
     def whole(*given: Tensor) -> dict[str, Tensor]:
@@ -44,7 +45,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
     shapes = {name: shape for name, (_, shape) in given_inputs.items()}
     dtypes = {name: dtype for name, (dtype, _) in given_inputs.items()}
     joined = Model.of(whole, shapes, "numpy", dtypes=dtypes)
-    info = TaskSpec(kind.name, spec, head.name, tuple(wishes.labels), wishes.licence, options)
+    info = TaskSpec(kind.name, spec, head.name, tuple(labels), wishes.licence, options)
     return joined.graph(), info, fitted.files
 
 
@@ -75,25 +76,43 @@ def kind_named(name: str) -> TaskKind:
     return KINDS[name]
 
 
-def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapping[str, Any]]:
-    """The head that decodes the outputs, and its options."""
+_SAME: Final = frozenset(("reshape", "cast", "transpose"))
+"""Ops that leave numbers what they are."""
+
+
+def _comes_of(node: Node, op: str) -> bool:
+    while node.op in _SAME:
+        node = node.inputs[0]
+    return node.op == op
+
+
+def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapping[str, Any], Sequence[str]]:
+    """The head that decodes the outputs, its options, and the labels: those that are wished for, or the same in another numbering."""
     graph = fitted.graph
     shapes: Shapes = {
         name: tuple(d if isinstance(d, int) else 0 for d in x.shape)
         for name, x in zip(graph.output_names, graph.outputs, strict=True)
     }
+    pairs = list(zip(graph.output_names, graph.outputs, strict=True))
+    integers = frozenset(name for name, x in pairs if not x.dtype.is_float)
+    sigmoids = frozenset(name for name, x in pairs if _comes_of(x, "sigmoid"))
     heads = [head for head in kind.heads if wishes.head in ("", head.name)]
     if not heads:
         raise InputError(
             f"{kind.name}: head {wishes.head!r:.60}, expected one of {', '.join(head.name for head in kind.heads)}"
         )
-    asked = Asked(fitted.size, len(wishes.labels) or None, wishes.labels)
-    for head in heads:
-        options = head.recognise(shapes, asked)
-        if options is not None:
-            return head, options
+    any_labels = Asked(fitted.size, None, (), integers, sigmoids, bool(wishes.head))
     told = ", ".join(f"{name} {show(shape)}" for name, shape in shapes.items())
-    if wishes.labels and any(head.recognise(shapes, Asked(fitted.size, None)) is not None for head in heads):
+    for refused in kind.refused:
+        if refused.recognise(shapes, any_labels):
+            raise InputError(f"{kind.name}: the outputs {told} are {refused.about}")
+    for labels in (wishes.labels, *RENUMBERED.get(tuple(wishes.labels), ())):
+        asked = replace(any_labels, labels=len(labels) or None, names=labels)
+        for head in heads:
+            options = head.recognise(shapes, asked)
+            if options is not None:
+                return head, options, labels
+    if wishes.labels and any(head.recognise(shapes, any_labels) is not None for head in heads):
         raise InputError(
             f"{kind.name}: {len(wishes.labels)} labels, given or named by the file, do not fit the outputs {told}: give as many as there are "
             "classes"
@@ -102,7 +121,7 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
         other.name
         for other in KINDS.values()
         if other.medium is kind.medium
-        and any(h is not VECTOR and h.recognise(shapes, Asked(fitted.size, None)) is not None for h in other.heads)
+        and any(h is not VECTOR and h.recognise(shapes, any_labels) is not None for h in other.heads)
     ]  # a vector may have any shape
     if others and not wishes.head:
         raise InputError(

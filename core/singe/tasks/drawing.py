@@ -14,6 +14,8 @@ _TURN: Final = 0.38
 """How far the hue turns from one class to the next."""
 MANY_POINTS: Final = 100
 """So many points are drawn small."""
+LEAST_VISIBILITY: Final = 0.5
+"""Points that are less likely to be seen are not drawn."""
 
 
 def drawn(answer: Answer, picture: np.ndarray) -> Any:
@@ -52,11 +54,14 @@ def _findings(answer: Findings, colours: np.ndarray) -> Any:
         if item.box is not None:
             pen.rectangle((left, top, item.box.xmax, item.box.ymax), outline=colour, width=max(2, size // 6))
             top = max(0.0, top - size - 6)
-        points = [] if item.landmarks is None else [(float(point[0]), float(point[1])) for point in item.landmarks]
+        marks: Any = () if item.landmarks is None else item.landmarks
+        points = [(float(point[0]), float(point[1])) for point in marks]
+        seen = [len(point) < 4 or point[3] >= LEAST_VISIBILITY for point in marks]
         for one, other in answer.joints if points else ():
-            pen.line([points[one], points[other]], fill=colour, width=max(2, size // 6))
+            if seen[one] and seen[other]:
+                pen.line([points[one], points[other]], fill=colour, width=max(2, size // 6))
         far = max(2, size // 6) if len(points) < MANY_POINTS else 1
-        for x, y in points:
+        for x, y in (point for point, is_seen in zip(points, seen, strict=True) if is_seen):
             pen.ellipse((x - far, y - far, x + far, y + far), fill=colour)
         hand = f"{item.handedness.lower()} " if item.handedness else ""
         text = f"{hand}{item.label} {item.score:.0%}"

@@ -16,9 +16,24 @@ COCO: Final = (
     "orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,"
     "cell phone,microwave,oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
 )  # fmt: skip
-SETS: Final[Mapping[str, Sequence[str]]] = {"coco": tuple(COCO.split(",")), "face": ("face",)}
+_GAPS: Final = (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
+"""Of COCO's own numbers, 1 to 90, those that name nothing."""
+
+
+def _numbered(first: int) -> tuple[str, ...]:
+    """COCO's names by its own numbers, from `first` on."""
+    names = iter(COCO.split(","))
+    return tuple(f"class {k}" if k in (0, *_GAPS) else next(names) for k in range(91))[first:]
+
+
+SETS: Final[Mapping[str, Sequence[str]]] = {
+    "coco": tuple(COCO.split(",")), "coco-90": _numbered(1), "coco-91": _numbered(0), "face": ("face",), "person": ("person",),
+}  # fmt: skip
+RENUMBERED: Final = {SETS["coco"]: (SETS["coco-90"], SETS["coco-91"])}
+"""Names that models have in other numberings, too: those of TensorFlow and torchvision, less one, and of DETR."""
 FILES: Final[Mapping[str, str]] = {"imagenet": "imagenet.json"}
-"""Sets of labels by name: the 80 classes of COCO's detectors, that of a detector of faces, and in files the 1,000 of ImageNet."""
+"""Sets of labels by name: the 80 classes of COCO's detectors, by its own numbers with and without 0, those of detectors of one class, and in
+files the 1,000 of ImageNet."""
 
 
 def read_labels(path: str | None) -> Mapping[int, str] | None:

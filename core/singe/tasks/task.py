@@ -177,9 +177,9 @@ def task(
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed", "search",
-    "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "wake-word", "sounds", "speaker", "speakers",
-    "transcribe", "speak", "translate") with a model.
+    """A task of a kind ("classify", "detect", "faces", "pose", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed",
+    "search", "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "wake-word", "sounds", "speaker",
+    "speakers", "transcribe", "speak", "translate") with a model.
 
     model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record
     or the bundle of a task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this

@@ -50,6 +50,19 @@ def yolo(x: sg.Tensor) -> sg.Tensor:
     return sg.concatenate([boxes, found[..., 4:].sigmoid()], axis=2).permute(0, 2, 1)
 
 
+def masked(x: sg.Tensor) -> dict[str, sg.Tensor]:
+    """Boxes, each with its shares of two patterns."""
+    return {
+        "output0": sg.concatenate([yolo(x), SHARED(x).permute(0, 2, 1)], axis=1),
+        "output1": PATTERNS(x).reshape(1, 2, 8, 8),
+    }
+
+
+def people(x: sg.Tensor) -> sg.Tensor:
+    found = PEOPLE(x)
+    return sg.concatenate([yolo(x)[:, :5], found.sigmoid().permute(0, 2, 1) * 32.0], axis=1)
+
+
 def faces(x: sg.Tensor) -> dict[str, sg.Tensor]:
     found = blocks(x.reshape(1, 3, 32, 4, 32, 4).mean((3, 5))) @ sg.tensor(FACES)
     found = found.reshape(1, 896, 17) * 30.0
@@ -59,10 +72,12 @@ def faces(x: sg.Tensor) -> dict[str, sg.Tensor]:
 FACES = weights(48, 896 * 17)
 SHARES = np.array([9.0, 8.3, 7.9, 8.1, 8.7, 7.3], np.float32).reshape(1, 6, 1, 1)
 PLACES, NINE, TWELVE = rows(21, 7), rows(1, 9), rows(1, 12)
+SHARED, PATTERNS, PEOPLE = rows(21, 2), rows(1, 128), rows(21, 9)
 TASKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "classify": (model(lambda x: NINE(x)[0] * 40.0), {"labels": [f"größer {k}" for k in range(9)]}),
     "detect": (model(yolo), {"labels": ["cat", "dog", "owl"]}),
     "faces": (model(faces, 128), {"labels": "face"}),
+    "pose": (model(people), {}),
     "segment": (model(lambda x: sg.concatenate([x, 1.0 - x], axis=1) * sg.tensor(SHARES)), {}),
     "cutout": (model(lambda x: x.mean(1, keepdims=True)), {}),
     "depth": (model(lambda x: x[:, 0]), {}),
@@ -98,6 +113,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pat
         made = sg.task(kind, net, **options)
         sg.export(made, root / kind)
         made.save(root / f"{kind}.singe")
+    masks = sg.task("detect", model(masked), labels=["cat", "dog", "owl"])
+    sg.export(masks, root / "masks")
+    masks.save(root / "masks.singe")
     sg.export(TASKS["depth"][0], root / "plain")
     for kind, chain in CHAINS.items():
         sg.export(chain(), root / kind)
@@ -191,6 +209,18 @@ def test_a_page_runs_several_models_as_python_does(
     found = page.evaluate(ASK, [kind, device, device == "wasm", list(PHOTOS), {"threshold": 0.1}])
     answers = CHAINS[kind]()([site[1] / f"{name}.png" for name in PHOTOS], threshold=0.1)
     assert any(map(len, answers))
+    for mine, theirs in zip(found["answers"], answers, strict=True):
+        assert_same(mine, theirs.to_dict())
+
+
+def test_masks_of_boxes_are_those_of_python(site: tuple[Server, Path], page: Any) -> None:
+    server, root = site
+    page.goto(server.address)
+    found = page.evaluate(ASK, ["masks", "wasm", False, list(PHOTOS), {"threshold": 0.5, "top": 4}])
+    answers = sg.task("detect", root / "masks.singe", device="wasm")(
+        [root / f"{name}.png" for name in PHOTOS], threshold=0.5, top=4
+    )
+    assert 0 < np.mean([item.mask.mean() / 255 for answer in answers for item in answer if item.mask is not None]) < 1
     for mine, theirs in zip(found["answers"], answers, strict=True):
         assert_same(mine, theirs.to_dict())
 

@@ -11,7 +11,7 @@ import pytest
 import singe as sg
 from singe.errors import InputError
 from singe.model.model import Model
-from singe.tasks import Findings
+from singe.tasks import Box, Findings
 
 SIDE, CLASSES = 96, 80
 WIDE, HIGH = 250, 130
@@ -152,7 +152,201 @@ def with_masks(outputs: Arrays, axis: int) -> Arrays:
     return {name: np.concatenate([rows, numbers], axis), "patterns": np.zeros((1, 2, SIDE // 4, SIDE // 4))}
 
 
+def in_shares(outputs: Arrays, axis: int) -> Arrays:
+    """The same boxes as parts of the input."""
+    ((name, rows),) = outputs.items()
+    whole = np.moveaxis(rows.copy(), axis, 0)
+    whole[:4] /= SIDE
+    return {name: np.moveaxis(whole, 0, axis)}
+
+
+def with_maps(outputs: Arrays) -> Arrays:
+    """Also what the rows are made of, as YOLOv5 and v7 give them."""
+    return {**outputs, **{f"map{s}": np.zeros((1, 3, SIDE // s, SIDE // s, CLASSES + 5)) for s in (8, 16, 32)}}
+
+
+def yolo5_boxes(outputs: Arrays) -> Any:
+    return [(centred(*r[:4]), r[4] * r[5:]) for r in next(iter(outputs.values()))[0]]
+
+
+def decoded_yolox(name: str) -> Callable[[np.random.Generator], Arrays]:
+    def outputs(rng: np.random.Generator) -> Arrays:
+        n = len(FINE)
+        rows = np.concatenate([random_boxes(rng, n), np.ones((n, 1)), chances(rng, n, CLASSES)], 1)
+        rows[-1, :2] = SIDE - 4
+        return {name: rows[None]}
+
+    return outputs
+
+
+def pair(turned: bool) -> Callable[[np.random.Generator], Arrays]:
+    def outputs(rng: np.random.Generator) -> Arrays:
+        boxes = np.array([centred(*row) for row in random_boxes(rng, len(FINE))])[None]
+        scores = chances(rng, 1, len(FINE), CLASSES)
+        return {"boxes": boxes, "scores": scores.transpose(0, 2, 1) if turned else scores}
+
+    return outputs
+
+
+def pair_boxes(outputs: Arrays) -> Any:
+    scores = outputs["scores"][0]
+    return list(zip(outputs["boxes"][0], scores if scores.shape[1] == CLASSES else scores.T, strict=True))
+
+
+def efficientdet(rng: np.random.Generator) -> Arrays:
+    n = 9 * len(places(EFFICIENT))
+    return {"boxes": rng.normal(0, 0.4, (1, n, 4)), "classes": rng.normal(-9, 3, (1, n, 90))}
+
+
+def efficientdet_boxes(outputs: Arrays) -> Any:
+    """By the published recipe: anchors of three octaves and three proportions, boxes of y, x, height and width."""
+    k = 0
+    for x, y, s in places(EFFICIENT):
+        for octave in range(3):
+            for wide, high in ((1.0, 1.0), (1.4, 0.7), (0.7, 1.4)):
+                w, h = (4.0 * s * 2 ** (octave / 3) * part for part in (wide, high))
+                dy, dx, dh, dw = outputs["boxes"][0, k]
+                box = centred((x + 0.5) * s + dx * w, (y + 0.5) * s + dy * h, np.exp(dw) * w, np.exp(dh) * h)
+                yield box, sigmoid(outputs["classes"][0, k])
+                k += 1
+
+
+def centernet(rng: np.random.Generator) -> Arrays:
+    n = SIDE // 4
+    heat = rng.normal(-4, 1.5, (1, CLASSES, n, n))
+    return {"hm": heat, "wh": rng.uniform(1, 12, (1, 2, n, n)), "reg": rng.random((1, 2, n, n))}
+
+
+def centernet_boxes(outputs: Arrays) -> Any:
+    heat = sigmoid(outputs["hm"][0])
+    around = np.pad(heat, ((0, 0), (1, 1), (1, 1)))
+    n = heat.shape[1]
+    top = np.max([around[:, y : y + n, x : x + n] for y in range(3) for x in range(3)], axis=0)
+    heat = np.where(heat >= top, heat, 0)
+    for y in range(n):
+        for x in range(n):
+            (w, h), (dx, dy) = outputs["wh"][0, :, y, x] * 4, outputs["reg"][0, :, y, x]
+            yield centred((x + dx) * 4, (y + dy) * 4, w, h), heat[:, y, x]
+
+
+def columns(order: Sequence[str], name: str, batch: bool) -> Callable[[np.random.Generator], Arrays]:
+    """Boxes that are suppressed already, in columns of another order."""
+
+    def outputs(rng: np.random.Generator) -> Arrays:
+        found = rows(rng)["output0"][0]
+        parts = {"picture": found[:, :1] * 0, "box": found[:, :4], "score": found[:, 4:5], "class": found[:, 5:]}
+        whole = np.concatenate([parts[part] for part in order], 1)
+        return {name: whole[None] if batch else whole}
+
+    return outputs
+
+
+def columns_boxes(box: int, score: int, index: int) -> Callable[[Arrays], Any]:
+    def boxes(outputs: Arrays) -> Any:
+        found = next(iter(outputs.values()))
+        return [
+            (row[box : box + 4], one_hot(row[score], int(row[index]))) for row in found.reshape(-1, found.shape[-1])
+        ]
+
+    return boxes
+
+
+def with_count(outputs: Arrays) -> Arrays:
+    return {**outputs, "num": np.array([100], np.int32)}
+
+
+def torchvision(rng: np.random.Generator) -> Arrays:
+    found = rows(rng)["output0"][0]
+    return {"1": found[:, :4], "2": found[:, 5].astype(np.int64) + 1, "3": found[:, 4]}
+
+
+def torchvision_boxes(outputs: Arrays) -> Any:
+    pairs = zip(outputs["1"], outputs["2"], outputs["3"], strict=True)
+    return [(box, np.eye(90)[index - 1] * score) for box, index, score in pairs]
+
+
+def dets(rng: np.random.Generator) -> Arrays:
+    found = rows(rng)["output0"]
+    return {"dets": found[..., :5], "labels": found[..., 5].astype(np.int64)}
+
+
+def tensorflow(names: Sequence[str]) -> Callable[[np.random.Generator], Arrays]:
+    def outputs(rng: np.random.Generator) -> Arrays:
+        found = rows(rng)["output0"]
+        first = 1 if names[0].startswith("detection") else 0
+        parts = (found[..., [1, 0, 3, 2]] / SIDE, found[..., 5] + first, found[..., 4], np.array([100.0]))
+        return dict(zip(names, parts, strict=True))
+
+    return outputs
+
+
+def tensorflow_boxes(outputs: Arrays) -> Any:
+    boxes, classes, scores, _ = outputs.values()
+    first = 1 if "detection_boxes" in outputs else 0
+    for (top, left, bottom, right), index, score in zip(boxes[0], classes[0], scores[0], strict=True):
+        yield np.array([left, top, right, bottom]) * SIDE, np.eye(90)[int(index) - first] * score
+
+
+def queries(rng: np.random.Generator) -> Arrays:
+    boxes = rng.uniform(0.1, 0.6, (60, 4))
+    return {"output0": np.concatenate([boxes, chances(rng, 60, CLASSES)], 1)[None]}
+
+
+EFFICIENT = (8, 16, 32, 64, 128)
+TENSORFLOW = ("detection_boxes", "detection_classes", "detection_scores", "num_detections")
+TFLITE = tuple(f"TFLite_Detection_PostProcess{end}" for end in ("", ":1", ":2", ":3"))
 CASES: Mapping[str, Case] = {
+    "yolo8, in shares": (
+        lambda rng: in_shares(yolo8(rng), 1),
+        lambda o: [(centred(*(r[:4] * SIDE)), r[4:]) for r in o["output0"][0].T],
+        "contain",
+        True,
+    ),
+    "yolo5, with maps": (
+        lambda rng: with_maps(yolo5(rng)),
+        yolo5_boxes,
+        "contain",
+        True,
+    ),
+    "yolo6": (decoded_yolox("outputs"), yolo5_boxes, "contain", True),
+    "yolox, decoded": (decoded_yolox("output"), yolo5_boxes, "corner", True),
+    "pair": (pair(False), pair_boxes, "contain", True),
+    "turned pair": (pair(True), pair_boxes, "stretch", True),
+    "efficientdet": (efficientdet, lambda o: list(efficientdet_boxes(o)), "corner", True),
+    "centernet": (centernet, lambda o: list(centernet_boxes(o)), "contain", True),
+    "numbered, class first": (
+        columns(("picture", "box", "class", "score"), "output", False),
+        columns_boxes(1, 6, 5),
+        "contain",
+        False,
+    ),
+    "numbered, score first": (
+        columns(("picture", "box", "score", "class"), "output", False),
+        columns_boxes(1, 5, 6),
+        "contain",
+        False,
+    ),
+    "paddle": (
+        lambda rng: with_count(columns(("class", "score", "box"), "multiclass_nms3_0.tmp_0", False)(rng)),
+        columns_boxes(2, 1, 0),
+        "stretch",
+        False,
+    ),
+    "torchvision": (torchvision, torchvision_boxes, "stretch", False),
+    "dets": (
+        dets,
+        lambda o: [(r[:4], one_hot(r[4], int(k))) for r, k in zip(o["dets"][0], o["labels"][0], strict=True)],
+        "corner",
+        False,
+    ),
+    "scored, TensorFlow": (tensorflow(TENSORFLOW), lambda o: list(tensorflow_boxes(o)), "stretch", False),
+    "scored, TensorFlow Lite": (tensorflow(TFLITE), lambda o: list(tensorflow_boxes(o)), "stretch", False),
+    "queries": (
+        queries,
+        lambda o: [(centred(*(r[:4] * SIDE)), r[4:]) for r in o["output0"][0]],
+        "stretch",
+        False,
+    ),
     "yolo8, with masks": (
         lambda rng: with_masks(yolo8(rng), 1),
         lambda o: [(centred(*r[:4]), r[4:-2]) for r in o["output0"][0].T],
@@ -178,12 +372,16 @@ CASES: Mapping[str, Case] = {
 }
 
 
+def typed(x: np.ndarray) -> np.ndarray:
+    return x if x.dtype.kind == "i" else np.asarray(x, np.float32)
+
+
 def detector(outputs: Arrays, device: str | sg.Device = "numpy") -> Model:
     """A model of pictures that gives these outputs, whatever it is given."""
 
     def function(images: sg.Tensor) -> dict[str, sg.Tensor]:
         nothing = images.sum() * 0.0
-        return {name: sg.tensor(np.asarray(x, np.float32)) + nothing for name, x in outputs.items()}
+        return {name: sg.tensor(typed(x)) + nothing.to(dtype=typed(x).dtype.name) for name, x in outputs.items()}
 
     return Model.of(function, {"images": (1, 3, SIDE, SIDE)}, device)
 
@@ -225,7 +423,7 @@ def reference(outputs: Arrays, case: Case, threshold: float) -> list[tuple[int, 
 @pytest.mark.parametrize("name", CASES)
 def test_a_head_is_recognised_and_gives_the_boxes_of_the_reference(name: str) -> None:
     case = CASES[name]
-    outputs = {k: np.asarray(x, np.float32) for k, x in case[0](np.random.default_rng(7)).items()}
+    outputs = {k: typed(x) for k, x in case[0](np.random.default_rng(7)).items()}
     detect = sg.task("detect", detector(outputs), labels="coco")
     assert (detect.info.head, detect.info.preparation.fit) == (name.partition(",")[0], case[2])
     found: Findings = detect(np.zeros((HIGH, WIDE, 3), np.uint8), threshold=0.4)
@@ -256,19 +454,75 @@ def test_what_is_recognised_by_no_head_is_refused_with_its_shapes() -> None:
 
 def test_numbers_that_are_no_classes_and_boxes_that_are_no_corners_are_refused() -> None:
     poses = {"output0": np.zeros((1, 56, len(FINE)))}
-    with pytest.raises(InputError, match="with 52 classes it wants labels"):
+    with pytest.raises(InputError, match="none of those that it decodes; pose would take them"):
         sg.task("detect", detector(poses))
     assert sg.task("detect", detector(poses), labels=[f"part {k}" for k in range(52)]).info.head == "yolo8"
-    with pytest.raises(InputError, match="with 1 labels are none of those that are known"):
+    with pytest.raises(InputError, match="pose would take them"):
         sg.task("detect", detector(poses), labels=["person"])
-    raw = {"boxes": (1, 19206, 4), "scores": (1, 19206, 90)}
-
-    def function(images: sg.Tensor) -> dict[str, sg.Tensor]:
-        return {name: sg.zeros(shape) + images.sum() for name, shape in raw.items()}
-
-    efficient = Model.of(function, {"images": (1, 3, 320, 320)}, "numpy")
+    raw = {f"{s}": np.zeros((1, 255, SIDE // s, SIDE // s)) for s in (8, 16, 32)}
+    with pytest.raises(InputError, match="maps of anchors that are not decoded: export the model with its decoding"):
+        sg.task("detect", detector(raw), labels="coco")
+    encoded = {"boxes": np.zeros((1, 3234, 4)), "scores": np.zeros((1, 3234, 91))}
     with pytest.raises(InputError, match="are none of those that are known"):
-        sg.task("detect", efficient)
+        sg.task("detect", detector(encoded))
+
+
+@pytest.mark.parametrize("name", ["torchvision", "scored, TensorFlow", "scored, TensorFlow Lite", "efficientdet"])
+def test_the_names_of_coco_are_in_the_models_own_numbering(name: str) -> None:
+    detect = sg.task("detect", detector(CASES[name][0](np.random.default_rng(7))), labels="coco")
+    assert len(detect.info.labels) == 90
+    assert (detect.info.labels[0], detect.info.labels[11], detect.info.labels[89]) == (
+        "person",
+        "class 12",
+        "toothbrush",
+    )
+
+
+def reference_mask(values: np.ndarray, box: Box, step: float, start: tuple[float, float]) -> np.ndarray:
+    """Where a map, a quarter of the input's sides, is over 0, with straight lines between its places, within a box."""
+    found = np.zeros((HIGH, WIDE), np.uint8)
+    for y in range(HIGH):
+        for x in range(WIDE):
+            if not (box.xmin <= x + 0.5 < box.xmax and box.ymin <= y + 0.5 < box.ymax):
+                continue
+            places = [(c + 0.5 - s) / step / 4 - 0.5 for c, s in zip((y, x), start, strict=True)]
+            low = [
+                min(max(int(np.floor(min(max(p, 0), n - 1))), 0), n - 1)
+                for p, n in zip(places, values.shape, strict=True)
+            ]
+            part = [min(max(p, 0), n - 1) - k for p, n, k in zip(places, values.shape, low, strict=True)]
+            total = 0.0
+            for dy in (0, 1):
+                for dx in (0, 1):
+                    weight = (part[0] if dy else 1 - part[0]) * (part[1] if dx else 1 - part[1])
+                    at = min(low[0] + dy, values.shape[0] - 1), min(low[1] + dx, values.shape[1] - 1)
+                    total += weight * values[at]
+            found[y, x] = 255 * (total > 0)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["yolo8", "list"])
+def test_masks_are_made_of_patterns(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    patterns = rng.normal(0, 1, (1, 3, SIDE // 4, SIDE // 4)).astype(np.float32)
+    base = CASES[kind][0](rng)["output0"]
+    axis = 1 if kind == "yolo8" else 2
+    shares = rng.normal(0, 1, [3 if k == axis else n for k, n in enumerate(base.shape)]).astype(np.float32)
+    outputs = {"output0": np.concatenate([base, shares], axis), "output1": patterns}
+    found = sg.task("detect", detector(outputs), labels="coco")(np.zeros((HIGH, WIDE, 3), np.uint8), threshold=0.6)
+    assert len(found) > 3
+    table = np.moveaxis(np.asarray(outputs["output0"], np.float32), axis, 2)[0]
+    scores = table[:, 4:-3].max(1) if kind == "yolo8" else table[:, 4]
+    step = WIDE / SIDE
+    start = (-((SIDE - HIGH / step) // 2) * step, 0.0)
+    for item in found[:4]:
+        row = table[int(np.abs(scores - item.score).argmin())]
+        values = np.tensordot(row[-3:], patterns[0], 1)
+        assert item.mask is not None
+        assert item.box is not None
+        wrong = item.mask != reference_mask(values, item.box, step, start)
+        assert np.count_nonzero(wrong) <= 3  # of those that are equally near
+        assert np.count_nonzero(item.mask) > 10
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:

@@ -16,6 +16,7 @@ from .hearing.speaker import SPEAKER, SPEAKERS
 from .hearing.voices import VOICES
 from .hearing.wake_word import WAKE_WORD
 from .maps import CUTOUT, DEPTH, SEGMENT
+from .pose import POSE
 from .search import SEARCH
 from .text_classes import CLASSIFY_TEXT, RERANK, ZERO_SHOT
 from .tokens import FILL_MASK, TAG
@@ -26,6 +27,7 @@ KINDS: Final[Mapping[str, TaskKind]] = {
         CLASSIFY,
         DETECT,
         FACES,
+        POSE,
         SEGMENT,
         CUTOUT,
         DEPTH,

@@ -19,11 +19,15 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None; names: those."""
+    """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None; names: those;
+    integers, sigmoids: the outputs that are integers, or a sigmoid's; chosen: whether the caller names the head."""
 
     size: tuple[int, int]
     labels: int | None
     names: Sequence[str] = ()
+    integers: frozenset[str] = frozenset()
+    sigmoids: frozenset[str] = frozenset()
+    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,14 @@ class Head:
     preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True)
+class RefusedOutputs:
+    """Outputs that a kind knows and does not decode. about: what they are, and what to give instead."""
+
+    about: str
+    recognise: Callable[[Shapes, Asked], bool]
+
+
 Live = Callable[[Sequence[Arrays], int, bool], Answer]
 """Of the outputs of the rows that are known now, how much came in all, and whether it ends here."""
 
@@ -53,7 +65,8 @@ class TaskKind:
     labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
     varied: whether its models have learned from pixels prepared in several ways, which their files do not say;
     live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it; network:
-    of a model that is made by its architecture, the head; forms: of sounds, how models may take them, the names of rows of FORMS."""
+    of a model that is made by its architecture, the head; forms: of sounds, how models may take them, the names of rows of FORMS; refused:
+    outputs that no head takes."""
 
     name: str
     about: str
@@ -70,6 +83,7 @@ class TaskKind:
     network: str = ""
     varied: bool = False
     forms: Sequence[str] = ()
+    refused: Sequence[RefusedOutputs] = ()
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

@@ -16,6 +16,9 @@ from ..picture.preparing import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
 
+_WHOLE = ("image_embed", "embeds", "pooler", "pooled")
+"""Words in the name of an output that is one vector of the whole picture."""
+
 
 def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     shape = shorn(only(shapes))
@@ -23,6 +26,17 @@ def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
         shape = shape[:-1]
     fits = len(shape) == 1 and shape[0] > 1
     return {} if fits and asked.labels in (None, *shape) else None
+
+
+def _are_each(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """A sigmoid says that classes do not exclude each other; otherwise the caller must."""
+    return _is_row(shapes, asked) if asked.chosen or next(iter(shapes)) in asked.sigmoids else None
+
+
+def _each(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    row = only(outputs).reshape(-1).to(dtype="float32")
+    are = (row.min() >= 0.0) & (row.max() <= 1.0)
+    return {"scores": where(are, row, row.sigmoid())}
 
 
 def _scores(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -41,12 +55,24 @@ def _classes(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Map
 
 
 def _is_vector(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    return {} if len(shorn(only(shapes))) <= 3 and len(only(shapes)) >= 2 else None
+    """The output that is called a vector of the whole picture, or the first one."""
+    output = next((name for word in _WHOLE for name in shapes if word in name.lower()), next(iter(shapes)))
+    shape = shapes[output]
+    return {"output": output} if len(shorn(shape)) <= 3 and len(shape) >= 2 else None
+
+
+def _is_places(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    output = next((name for name, s in shapes.items() if len(s) == 3 and s[0] == 1 and s[1] > 1), None)
+    return {"output": output} if output and asked.chosen else None
+
+
+def _first(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    return _vector({options["output"]: outputs[options["output"]][:, :1]}, frame, options)
 
 
 def _vector(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
     """The mean over places (1, places, width) or (1, width, height, width), of length 1."""
-    x = only(outputs).to(dtype="float32")
+    x = outputs[options["output"]].to(dtype="float32")
     if len(x.shape) == 4:
         x = x.reshape(x.shape[1], -1).mean(1)
     elif len(x.shape) == 3:
@@ -60,17 +86,24 @@ def _embedding(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: M
 
 
 SCORES = Head("scores", "one row of scores, (1, classes)", _is_row, _scores)
-VECTOR = Head("vector", "a vector (1, width), or one for each place", _is_vector, _vector)
+EACH = Head(
+    "each",
+    "scores of classes that do not exclude each other: of a sigmoid, or where it is chosen by its name",
+    _are_each,
+    _each,
+)
+VECTOR = Head("vector", "a vector (1, width), or the mean of one for each place", _is_vector, _vector)
+FIRST = Head("first", "vectors of places, of which the first is taken, if it is chosen by its name", _is_places, _first)
 
 CLASSIFY = TaskKind(
-    "classify", "what a picture shows", PICTURE, (SCORES,), _classes, preparation={"filter": "cubic", "crop": 0.875}, labels="imagenet",
+    "classify", "what a picture shows", PICTURE, (EACH, SCORES), _classes, preparation={"filter": "cubic", "crop": 0.875}, labels="imagenet",
     settings={"top": 5}, varied=True,
 )  # fmt: skip
 EMBED_IMAGE = TaskKind(
     "embed-image",
     "a picture as a vector, to compare with others",
     PICTURE,
-    (VECTOR,),
+    (VECTOR, FIRST),
     _embedding,
     preparation={"filter": "cubic"},
     varied=True,

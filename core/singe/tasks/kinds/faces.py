@@ -12,8 +12,9 @@ from ...tensors.tensor import Tensor
 from ..picture.medium import PICTURE
 from ..picture.preparing import Frame
 from .base import Asked, Head, Shapes, TaskKind, Tensors, shorn
-from .boxes import SETTINGS, chosen, corners, findings
-from .detect import cells, is_ssd, ssd
+from .detectors.anchored import is_ssd, ssd
+from .detectors.boxes import SETTINGS, chosen, corners, findings, suppressed
+from .detectors.grids import cells
 
 OVERLAP: Final = 0.3
 _LAYERS: Final[Mapping[tuple[int, int], Sequence[tuple[tuple[int, int], ...]]]] = {
@@ -156,11 +157,6 @@ def _retina(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[
     return chosen(found, frame, 0.4)
 
 
-def _two_classes(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
-    floats = {name: x.to(dtype="float32") for name, x in outputs.items()}
-    return chosen(ssd(floats, frame, options), frame, OVERLAP)
-
-
 def _blaze(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
     return chosen(decoded(outputs, frame.size, options), frame, OVERLAP)
 
@@ -172,7 +168,7 @@ FACES = TaskKind(
      Head("scrfd", "SCRFD: score, bbox, and perhaps kps, of three strides", _is_scrfd, _scrfd, {"fit": "corner", "mean": (127.5,), "std": (128.0,)}),
      Head("retina", "RetinaFace: (1, places, 4), (1, places, 2) and (1, places, 10)", _is_retina, _retina,
           {"order": "bgr", "mean": (104.0, 117.0, 123.0), "std": (1.0,)}),
-     Head("ssd", "scores of nothing and of a face, and boxes as parts of the input: UltraFace", _is_ssd, _two_classes,
+     Head("ssd", "scores of nothing and of a face, and boxes as parts of the input: UltraFace", _is_ssd, suppressed(ssd, OVERLAP),
           {"fit": "stretch", "mean": (127.0,), "std": (128.0,)})),
     findings, 640, {"fit": "contain", "fill": 0.0}, "face", {**SETTINGS, "threshold": 0.5},
 )  # fmt: skip

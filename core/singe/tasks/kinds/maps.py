@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from ...tensors.functions.creation import arange, where
+from ...tensors.functions.creation import arange, full, where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Finding, Findings, PictureMap
 from ..picture.medium import PICTURE
 from ..picture.preparing import Frame
 from ..spec import TaskSpec
-from .base import Asked, Head, Shapes, TaskKind, Tensors, only
+from .base import Asked, Head, RefusedOutputs, Shapes, TaskKind, Tensors, only
+
+_CLASSES: Final = 256
+"""As many classes as a map of integers is supposed to tell apart, at least."""
+_MAPS: Final = ("pha", "alpha", "matte", "mask", "depth", "disparity")
+"""Words in the name of an output that is the map, where there are several."""
+_FEATURES: Final = ("embed", "feat", "hidden")
+"""Words in the names of outputs that are no answer yet, but what another model takes."""
 
 
 def _channels(shape: tuple[int, ...], asked: Asked) -> tuple[int, bool] | None:
@@ -38,12 +45,30 @@ def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     return {"last": found[1]}
 
 
-def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    shape = only(shapes)
+def _are_classes(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """A map of integers."""
+    name = next(iter(shapes))
+    found = _single(shapes[name], asked)
+    return {**found, "classes": max(asked.labels or 0, _CLASSES)} if found and name in asked.integers else None
+
+
+def _single(shape: tuple[int, ...], asked: Asked) -> Mapping[str, Any] | None:
+    """Of one map (1, height, width), (1, 1, height, width) or (1, height, width, 1)."""
     if len(shape) == 3 and shape[0] == 1 and _is_map(shape[1:], asked):
         return {"last": False}
     found = _channels(shape, asked)
     return {"last": found[1]} if found and found[0] == 1 else None
+
+
+def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """The output that is called a mask or a depth, or the first one."""
+    output = next((name for word in _MAPS for name in shapes if word in name.lower()), next(iter(shapes)))
+    found = _single(shapes[output], asked)
+    return {**found, "output": output} if found else None
+
+
+def _are_features(shapes: Shapes, asked: Asked) -> bool:
+    return any(word in name.lower() for name in shapes for word in _FEATURES)
 
 
 def _is_pair(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -72,6 +97,12 @@ def _parts(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[s
     return {"classes": classes.to(dtype="int32"), "scores": scores}
 
 
+def _known(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The model says no scores."""
+    classes = frame.nearest(_laid_out(only(outputs), options)[..., 0]).to(dtype="int32")
+    return {"classes": classes.maximum(0).minimum(options["classes"] - 1), "scores": full((options["classes"],), 1.0)}
+
+
 def _segments(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
     classes, scores = outputs["classes"], outputs["scores"]
     counts = np.bincount(classes.reshape(-1), minlength=len(scores))
@@ -89,7 +120,7 @@ def _chance(values: Tensor) -> Tensor:
 
 
 def _alpha(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
-    alpha = frame.map(_chance(_laid_out(only(outputs), options)))[..., 0]
+    alpha = frame.map(_chance(_laid_out(outputs[options["output"]], options)))[..., 0]
     return {"mask": (alpha * 255.0).round().to(dtype="uint8")}
 
 
@@ -100,7 +131,7 @@ def _second(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[
 
 
 def _far(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
-    return {"depth": frame.map(_laid_out(only(outputs), options))[..., 0]}
+    return {"depth": frame.map(_laid_out(outputs[options["output"]], options))[..., 0]}
 
 
 def _cutout(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
@@ -114,8 +145,10 @@ def _depth(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mappi
 _WHOLE = {"fit": "stretch"}
 SEGMENT = TaskKind(
     "segment", "the parts of a picture, with a mask for each", PICTURE,
-    (Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts),), _segments, 512, _WHOLE,
+    (Head("classes", "the number of a class for each place, integers (1, height, width)", _are_classes, _known),
+     Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts)), _segments, 512, _WHOLE,
     varied=True,
+    refused=(RefusedOutputs("what another model takes, as an encoder's of Segment Anything: a model is needed that gives scores of classes", _are_features),),
 )  # fmt: skip
 CUTOUT = TaskKind(
     "cutout", "what stands before the background, as transparency", PICTURE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...dtypes import int64
+from ...dtypes import int8, int64
 from ...errors import InputError
 from ...graph import Graph, Node
 from ...model.model import Model
@@ -39,7 +39,7 @@ def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
         ready, frame = prepared(inputs[INPUT], spec, own)
         return [ready if k == place else others[k] for k in range(len(graph.inputs))], frame
 
-    return Fitted(graph, spec, feed, spec.size)
+    return Fitted(graph, spec, feed, spec.size, fixed=frozenset() if own.is_float else frozenset(("mean", "std")))
 
 
 def _input_of(model: Model, kind: TaskKind, wishes: Wishes) -> tuple[int, PictureInput]:
@@ -65,8 +65,9 @@ def _input_of(model: Model, kind: TaskKind, wishes: Wishes) -> tuple[int, Pictur
             f"{kind.name}: the model takes {shape[0]} pictures at once, expected 1; export it with a batch of 1"
         )
     std = 255.0 if found.dtype.is_float else 1.0
+    mean = 128.0 if found.dtype is int8 else 0.0
     count = channels if isinstance(channels, int) else 3
-    return place, PictureInput(size, count, std=(std,), layout=layout, input=found.name)
+    return place, PictureInput(size, count, mean=(mean,), std=(std,), layout=layout, input=found.name)
 
 
 def _for_one_picture(model: Model, place: int, spec: PictureInput) -> Graph:
@@ -79,9 +80,15 @@ def _for_one_picture(model: Model, place: int, spec: PictureInput) -> Graph:
 
 
 def _extra(x: Node, size: tuple[int, int]) -> Tensor:
-    """What detectors take beside the picture: the size (1, 2) of what their boxes are places in, or a mask of ones."""
+    """What detectors take beside the picture: the size (1, 2) of what their boxes are places in, how much it was scaled, or a mask of ones."""
     if x.dtype is int64 and x.shape == (1, 2):
         return tensor(np.array([size[::-1]], np.int64))
+    if (
+        x.dtype.is_float and x.shape == (1, 2) and "shape" in x.name
+    ):  # of Paddle, and the first YOLO: height before width
+        return tensor(np.array([size], x.dtype.numpy))
+    if x.dtype.is_float and x.shape == (1, 2) and "scale" in x.name:
+        return tensor(np.ones((1, 2), x.dtype.numpy))
     if len(x.shape) == 3 and all(isinstance(d, int) for d in x.shape):
         return tensor(np.ones(x.shape, x.dtype.numpy))  # pyright: ignore[reportArgumentType, reportCallIssue]
     raise InputError(

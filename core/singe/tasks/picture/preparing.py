@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from ...dtypes import DType
 from ...late_dataclass import dataclass
 from ...shapes import Dim, dim_max, dim_min
@@ -44,6 +46,15 @@ class Frame:
         ends = stack([scalar(self.source[1]), scalar(self.source[0])])
         least, most = (self.points(part).maximum(0.0).minimum(ends) for part in (corners[..., :2], corners[..., 2:]))
         return concatenate([least, most], axis=-1)
+
+    def scale_of(self, height: int, width: int) -> Tensor:
+        """Of a map of these sides that the model made of its input: (2, 2), for y and x a factor and what is added to it, by which the number
+        of a pixel of the picture becomes a place between the map's elements."""
+        rows: list[Tensor] = []
+        for axis, length in enumerate((height, width)):
+            factor = (length / self.size[axis]) / self.steps[axis]
+            rows.append(stack([factor, (0.5 - self.starts[axis]) * factor - 0.5]))
+        return stack(rows)
 
     def map(self, values: Tensor, filter: str = "linear") -> Tensor:
         """A map (height, width, channels) that the model made of its input, at the picture's size; 0 beyond the input."""
@@ -118,7 +129,10 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     if spec.layout == "nchw":
         x = x.permute(2, 0, 1)
     x = x.unsqueeze(0)
-    return (x if kind.is_float else x.round().maximum(0.0)).to(dtype=kind), frame
+    if not kind.is_float:
+        ends = np.iinfo(kind.numpy)  # pyright: ignore[reportArgumentType]
+        x = x.round().maximum(float(ends.min)).minimum(float(min(ends.max, 255)))
+    return x.to(dtype=kind), frame
 
 
 def inside(frame: Frame) -> Tensor:

@@ -31,7 +31,7 @@ DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
 KINDS: Final = (
-    "classify, detect, faces, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, "
+    "classify, detect, faces, pose, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, "
     "fill-mask, voices, denoise, notes, wake-word, sounds, speaker, speakers"
 )
 CHAINS: Final = "landmarks, ocr"

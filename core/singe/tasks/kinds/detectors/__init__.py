@@ -1,0 +1,1 @@
+"""How detectors say boxes, and the points and masks of these: families of heads, by the form of their outputs."""
