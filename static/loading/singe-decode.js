@@ -1,10 +1,10 @@
 /**
  * Decodes weights that a bundle stores in fewer bytes, while they arrive.
  *
- * Contract: `decoder(entry, write)` checks an encoded piece of weights and returns a function that takes its bytes in
+ * Contract: `decoder(entry, write, view)` checks an encoded piece of weights and returns a function that takes its bytes in
  * order, in chunks of any length, and calls `write(bytes, offset)` with the decoded bytes: whole words, at offsets
- * within the piece. It holds one step and the scales of one part, and the whole piece if elements change their order. See
- * static/README.md, "Encoded weights".
+ * within the piece. Elements that change their order go straight to `view`, where the piece belongs. It holds one step and the scales of
+ * one part; without a view the whole piece, if elements change their order. See static/README.md, "Encoded weights".
  */
 
 import { SingeError, align } from "../program/singe-format.js";
@@ -38,11 +38,12 @@ const sizeOf = (encoding) => (encoding === "bytes" ? 1 : 4);
 /**
  * @param {WeightsEntry} entry
  * @param {Write} write
+ * @param {Uint8Array<ArrayBuffer>} [view]
  * @returns {(chunk: Uint8Array<ArrayBuffer>) => void}
  */
-export function decoder(entry, write) {
+export function decoder(entry, write, view) {
   const parts = checkParts(entry);
-  const run = parts.some(({ steps }) => steps) ? decodeWhole(parts, entry, write) : decode(parts, write);
+  const run = view || !parts.some(({ steps }) => steps) ? decode(parts, write, view) : decodeWhole(parts, entry, write);
   let wanted = run.next().value;
   let held = new Uint8Array(0);
   return (chunk) => {
@@ -58,7 +59,7 @@ export function decoder(entry, write) {
 }
 
 /**
- * The parts of a piece, checked: { encoding, at, count, scaleCount, axes, zero, steps, sums }.
+ * The parts of a piece, checked: { encoding, at, end, count, scaleCount, axes, zero, steps, sums }.
  * @param {WeightsEntry} entry
  */
 function checkParts({ file, bytes, parts = [], decoded = 0 }) {
@@ -90,7 +91,7 @@ function checkParts({ file, bytes, parts = [], decoded = 0 }) {
     }
     const scaleCount = scales ? checkedCount(scales) : 0;
     stored += count * STORED[encoding] + 4 * scaleCount;
-    return { encoding, at, count, scaleCount, axes: scales && merged(shape, scales), zero, steps, sums };
+    return { encoding, at, end, count, scaleCount, axes: scales && merged(shape, scales), zero, steps, sums };
   });
   if (stored !== bytes || decoded - end >= room) {
     throw new SingeError("format", `${file}: its parts are ${stored} bytes that decode to ${end}, the manifest says ${bytes} and ${decoded}`);
@@ -160,14 +161,18 @@ function merged(shape, scales) {
  * Yields the number of bytes it needs next, and receives them.
  * @param {Part[]} parts
  * @param {Write} write
+ * @param {Uint8Array<ArrayBuffer>} [view]
  * @returns {Decoding}
  */
-function* decode(parts, write) {
-  for (const part of parts) yield* decodePart(part, (bytes, done) => write(bytes, part.at + done));
+function* decode(parts, write, view) {
+  for (const part of parts) {
+    if (part.sums !== undefined) view?.fill(0, part.at, part.end); // sums are added up there
+    yield* decodePart(part, part.steps && view ? placed(part, view) : (bytes, done) => write(bytes, part.at + done));
+  }
 }
 
 /**
- * Like `decode`, for a piece in which elements change their order: it is written when all of them are there.
+ * Like `decode`, for a piece in which elements change their order, without a view: it is written when all of them are there.
  * @param {Part[]} parts
  * @param {WeightsEntry} entry
  * @param {Write} write
@@ -175,9 +180,7 @@ function* decode(parts, write) {
  */
 function* decodeWhole(parts, { decoded = 0 }, write) {
   const whole = new Uint8Array(Math.ceil(decoded / 4) * 4);
-  for (const part of parts) {
-    yield* decodePart(part, part.steps ? placed(part, whole) : (bytes, done) => whole.set(bytes, part.at + done));
-  }
+  yield* decode(parts, (bytes, at) => whole.set(bytes, at), whole);
   write(whole.subarray(0, decoded), 0);
 }
 
@@ -214,8 +217,9 @@ function* decodePart({ encoding, count, scaleCount, axes, zero }, put) {
 function placed({ encoding, at, count, steps, sums }, whole) {
   const size = sizeOf(encoding);
   const kind = size === 1 ? Int8Array : Uint32Array;
-  const to = new kind(whole.buffer, at);
-  const totals = sums === undefined ? undefined : new Int32Array(whole.buffer, at + sums);
+  const first = whole.byteOffset + at;
+  const to = new kind(whole.buffer, first);
+  const totals = sums === undefined ? undefined : new Int32Array(whole.buffer, first + sums);
   const outer = [.../** @type {Uint32Array[]} */ (steps)];
   const inner = /** @type {Uint32Array} */ (outer.pop());
   const run = runOf(inner);
@@ -227,8 +231,8 @@ function placed({ encoding, at, count, steps, sums }, whole) {
   const put = (/** @type {number} */ many) => {
     for (let column = 0; column < inner.length; column += run) {
       for (let k = 0; k < many; k++) {
-        const [from, first] = [k * inner.length + column, lines[k] + inner[column]];
-        for (let i = 0; i < run; i++) to[first + i] = held[from + i];
+        const [from, start] = [k * inner.length + column, lines[k] + inner[column]];
+        for (let i = 0; i < run; i++) to[start + i] = held[from + i];
       }
       if (!totals) continue;
       for (let i = 0; i < run; i++) {

@@ -44,6 +44,8 @@ export class Files {
    * @type {Set<string>}
    */
   #resumed = new Set();
+  /** Holds one file after the other: engines keep memory that a hash was computed of until they collect garbage. */
+  #held = new Uint8Array(0);
   /**
    * A file's name ↦ how many entries are left that want its bytes.
    * @type {Map<string, number>}
@@ -149,7 +151,7 @@ export class Files {
    * @returns {Promise<View>}
    */
   async into(entry, view) {
-    if (!isPlain(entry)) await this.#stream(entry, (bytes, at) => view.set(bytes, at));
+    if (!isPlain(entry)) await this.#stream(entry, (bytes, at) => view.set(bytes, at), view);
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#fill(entry, chunks, view);
@@ -173,11 +175,10 @@ export class Files {
       return this.#stream(entry, (part, at) => store.write(start + at, part));
     }
     const pass = async (/** @type {Chunks} */ chunks) => {
-      const view = room(entry);
+      const view = this.#room(entry);
       await this.#fill(entry, chunks, view);
       const hash = await hashOf(view);
       (await opened).write(start, view);
-      view.buffer.transfer?.(0);
       return hash;
     };
     await this.#verified(entry, (chunks) => {
@@ -188,31 +189,34 @@ export class Files {
   }
 
   /**
-   * `write(bytes, offset)` gets whole words, except at the file's end. Where the browser can hash it, one file is held.
+   * `write(bytes, offset)` gets whole words, except at the file's end. Where the browser can hash it, one file is held, or a stretch.
    * @param {WeightsEntry} entry
    * @param {Take} write
+   * @param {Uint8Array<ArrayBuffer>} [view]
    * @returns {Promise<void>}
    */
-  async #stream(entry, write) {
+  async #stream(entry, write, view) {
     const { receiver, decode } = await import("./singe-stream.js");
-    if (entry.parts && globalThis.crypto?.subtle) {
-      const known = this.#again.get(entry.file);
-      if (known && entry.bytes === known.length) return decode(entry, known, write);
+    const known = this.#again.get(entry.file);
+    const again = this.#wanted.get(entry.file);
+    const hash = globalThis.crypto?.subtle && hashOf;
+    if (hash && entry.parts && (known || again || !entry.hashes)) {
+      if (known && entry.bytes === known.length) return decode(entry, known, write, view);
       return this.#verified(entry, (chunks) => {
         const passed = this.#passing.then(async () => {
-          const bytes = room(entry);
+          const bytes = again ? room(entry) : this.#room(entry);
           await this.#fill(entry, chunks, bytes);
-          const hash = await hashOf(bytes);
-          if (hash !== entry.sha256) return hash;
-          await decode(entry, bytes, write);
-          if (this.#wanted.get(entry.file)) this.#again.set(entry.file, bytes);
-          return hash;
+          const found = await hash(bytes);
+          if (found !== entry.sha256) return found;
+          await decode(entry, bytes, write, view);
+          if (again) this.#again.set(entry.file, bytes);
+          return found;
         });
         this.#passing = passed.catch(() => {});
         return passed;
       });
     }
-    const start = await receiver(entry, write);
+    const start = await receiver(entry, write, view, hash);
     await this.#verified(entry, async (chunks) => {
       const { take, end } = start();
       await this.#receive(entry, chunks, take);
@@ -252,6 +256,12 @@ export class Files {
     }
   }
 
+  /** @param {FileEntry} entry */
+  #room(entry) {
+    if (this.#held.length < entry.bytes) this.#held = room(entry);
+    return this.#held.subarray(0, entry.bytes);
+  }
+
   /**
    * @param {FileEntry} entry
    * @param {Chunks} chunks
@@ -265,14 +275,14 @@ export class Files {
   /**
    * @param {FileEntry} entry
    * @param {Chunks} chunks
-   * @param {Take} take
+   * @param {(bytes: Uint8Array<ArrayBuffer>, at: number) => unknown} take
    */
   async #receive(entry, chunks, take) {
     const progress = /** @type {Progress} */ (this.#progress);
     let at = 0;
     for await (const chunk of chunks) {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
-      take(chunk, at);
+      await take(chunk, at);
       at += chunk.length;
       const news = at - (this.#taken.get(entry.file) ?? 0); // of a file that two entries name only once
       if (progress !== this.#progress || news <= 0) continue;

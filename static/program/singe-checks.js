@@ -29,8 +29,9 @@ const PROGRAM = { ...PART, inputs: [IS.count], outputs: [IS.count], states: [], 
  * @param {Unchecked} piece
  * @param {string} what
  */
-function checkPiece({ bytes, parts, decoded }, what) {
+function checkPiece({ bytes, parts, decoded, hashes }, what) {
   if (parts === undefined) return;
+  if (hashes !== undefined) check(hashes, [IS.sha256], `${what}.hashes`);
   check(parts, [IS.object], `${what}.parts`);
   need(IS.count(decoded) && decoded <= 16 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }

@@ -58,8 +58,9 @@ export interface FileEntry {
   sha256: string;
 }
 
-/** A piece of the weights; with `parts` it decodes to `decoded` bytes. */
+/** A piece of the weights; with `parts` it decodes to `decoded` bytes. hashes: of its stretches. */
 export interface WeightsEntry extends FileEntry {
+  hashes?: string[];
   parts?: WeightsPart[];
   decoded?: number;
 }

@@ -24,6 +24,7 @@ from singe.extension import (
     Timeline,
     bytes_text,
     entry_key,
+    in_parts,
     keep_entry,
     limit_reached,
     recall_entry,
@@ -172,7 +173,8 @@ class WasmtimeEngine:
 
     def hold(self, block: np.ndarray) -> int:
         address = self.take(block.size)
-        self.write(address, block)
+        for at, part in in_parts(block):
+            self.write(address + at, part)
         return address
 
     def give(self, address: int, count: int) -> None:

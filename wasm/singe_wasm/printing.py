@@ -131,8 +131,9 @@ def _scheduled(levels: Names, routine: Routine, schedule: contraction.ProductSch
     printed = _printed(
         levels, routine.kernel.sizes, partial(contraction.print_contraction, schedule), packers, schedule.scratch
     )
+    places = schedule.places if schedule.packed else None
     sharing = cache(partial(_scheduled, levels, routine, schedule.sharing)) if schedule.sharing else None
-    return replace(printed, sharing=sharing)
+    return replace(printed, sharing=sharing, places={schedule.c.b.value: places} if places else {})
 
 
 def _conv(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
@@ -166,7 +167,8 @@ def _blocks(levels: Names, routine: Routine, constants: Collection[int]) -> Prin
     if made is None:
         return None
     write = partial(blocks_int16.print_int16 if int16 else blocks.print_blocks, made)
-    return _printed(levels, routine.kernel.sizes, write, made.packers, made.floats.scratch)
+    printed = _printed(levels, routine.kernel.sizes, write, made.packers, made.floats.scratch)
+    return replace(printed, places=made.places)
 
 
 _ROUTINES: Final = {

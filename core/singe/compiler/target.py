@@ -23,6 +23,7 @@ from ..shapes import Dim, Shape
 
 if TYPE_CHECKING:
     from ..ir.kernel import Kernel, Routine
+    from ..ir.scalar import Expr
     from . import array_target
 else:
     array_target = LateModule("compiler.array_target")
@@ -33,11 +34,20 @@ Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
+class PackedPlaces:
+    """Where a packer puts the elements of a constant of `count`: the index of one ↦ its index among the packed ones."""
+
+    count: int
+    of: Callable[[Expr], Expr]
+
+
+@dataclass(frozen=True)
 class Printed:
     """The code that a Target prints for one Kernel or Routine.
 
     code: in a form of the target's own (text, the body of a function); equal code is stored once. packers: for ports whose
-    buffer is a constant, the function that lays out its elements as the code reads them. scratch: the bytes of a
+    buffer is a constant, the function that lays out its elements as the code reads them. places: of some of these ports, whose packers
+    keep all elements as they are; a kernel that gathers elements of the same constant then reads the packed ones. scratch: the bytes of a
     workspace, which the code takes as one more port, after the others. others: more code, dispatched after this one, with
     the same ports; `when` is 1 at the sizes at which it does work, otherwise 0, and then it has no workgroups. So there
     are versions for other values of the open sizes, and work in two steps: the second reads what the first left in
@@ -55,6 +65,7 @@ class Printed:
     flops: Dim = 0
     others: tuple[Printed, ...] = ()
     sharing: Callable[[], Printed] | None = field(default=None, compare=False)
+    places: Mapping[int, PackedPlaces] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ _DEFINED = {
     "awaitables": "MaybeAwaitable map_result resolve_async",
     "compiler.array_target": "ArrayTarget",
     "compiler.partition": "beyond_scripts",
-    "compiler.target": "Execution Packer Printed Target",
+    "compiler.target": "Execution PackedPlaces Packer Printed Target",
     "dtypes": (
         "DTYPES LEAST_NORMAL STORED Coding DType bfloat16 bool_ dtype float16 float32 float64 int8 int16 int32 int64 "
         "outward string uint8 uint16 uint32 uint64"
     ),
     "errors": "CompileError DeviceError DeviceLost FormatError InputError ShapeError",
+    "files": "in_parts",
     "files.folder": "cache_folder is_off",
     "files.kept": "entry_key keep_entry recall_entry",
     "files.urls": "js_errors",

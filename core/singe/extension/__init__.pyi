@@ -6,6 +6,7 @@ from ..awaitables import resolve_async as resolve_async
 from ..compiler.array_target import ArrayTarget as ArrayTarget
 from ..compiler.partition import beyond_scripts as beyond_scripts
 from ..compiler.target import Execution as Execution
+from ..compiler.target import PackedPlaces as PackedPlaces
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
@@ -36,6 +37,7 @@ from ..errors import DeviceLost as DeviceLost
 from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..errors import ShapeError as ShapeError
+from ..files import in_parts as in_parts
 from ..files.folder import cache_folder as cache_folder
 from ..files.folder import is_off as is_off
 from ..files.kept import entry_key as entry_key

@@ -23,7 +23,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -31,7 +31,7 @@ from zlib import crc32
 from ..awaitables import IN_PAGE
 from ..late_dataclass import dataclass
 from .folder import OFF, cache_folder, is_off
-from .local import clear_parts, reason, write
+from .local import clear_parts, in_parts, reason, write
 
 _log: Final = logging.getLogger("singe")
 MAX_BYTES: Final = 4 << 30
@@ -131,12 +131,16 @@ def _write(folder: Path, name: str, text: str, pieces: Iterable[Any]) -> None:
             size = sum(map(len, held))
             if size > MAX_ENTRY_BYTES or shutil.disk_usage(folder).free < FREE_DISK_BYTES + size:
                 return
-            for piece in held:
-                checksum = crc32(piece, checksum)
-            write(folder / name, [checksum.to_bytes(_SUM, "little"), head, *held], mode=0o600)
+            for part in _parts(held):
+                checksum = crc32(part, checksum)
+            write(folder / name, chain([checksum.to_bytes(_SUM, "little"), head], _parts(held)), mode=0o600)
         _trim_sometimes()
     except (OSError, _Distrusted) as e:
         _tell(e)
+
+
+def _parts(pieces: Iterable[Any]) -> Iterator[memoryview]:
+    return (part for piece in pieces for _, part in in_parts(memoryview(piece)))
 
 
 def entries() -> list[Entry]:
@@ -234,7 +238,10 @@ def _checked(file: int, name: str) -> memoryview | None:
     if os.fstat(file).st_size < _START:
         return None
     whole = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
-    if crc32(whole[_SUM:]).to_bytes(_SUM, "little") != whole[:_SUM]:
+    checksum = 0
+    for _, part in in_parts(whole[_SUM:]):
+        checksum = crc32(part, checksum)
+    if checksum.to_bytes(_SUM, "little") != whole[:_SUM]:
         return None
     with contextlib.suppress(OSError):
         os.utime(file)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..ending import at_end
 from ..errors import FormatError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bytes = TypeVar("Bytes", memoryview, np.ndarray)
 
 _BESIDE: Final = ".singe-"
 """What the name of a folder begins with while files of the folder around it are being written."""
 _PART: Final = ".part"
 """What the name of a file ends with while it is being written."""
+
+
+_PART_BYTES: Final = 1 << 24
+"""Bytes of a mapped file that are read before they are let go of."""
 
 
 def mapped(path: Path) -> memoryview:
@@ -30,6 +40,33 @@ def mapped(path: Path) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # an empty file, or a file system that cannot map
             return memoryview(file.read())
+
+
+def let_go(view: Any) -> None:
+    """Let the system take back the memory in which it holds what was read of a mapped file, of which a memoryview or an array shows a
+    part; what is used again is read again."""
+    while isinstance(view, memoryview) or hasattr(view, "base"):
+        view = view.obj if isinstance(view, memoryview) else view.base
+    if isinstance(view, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        with memoryview(view) as whole:
+            is_read_only = whole.readonly  # changes of a private mapping would be lost
+        if is_read_only:
+            view.madvise(mmap.MADV_DONTNEED)
+
+
+def in_parts(view: Bytes) -> Iterator[tuple[int, Bytes]]:
+    """Consecutive parts of bytes, with their offsets; each is let go of before the next, so that a file is never in memory whole."""
+    for at in range(0, len(view), _PART_BYTES):
+        yield at, view[at : at + _PART_BYTES]
+        let_go(view)
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a regular file, which is not held whole."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def inside(folder: Path, name: str) -> Path:

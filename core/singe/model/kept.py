@@ -24,7 +24,7 @@ from ..compiler.options import Options
 from ..compiler.target import Target, kept_as, kept_part
 from ..dtypes import DType, contents
 from ..errors import FormatError, InputError, SingeError, ValueNeeded
-from ..files import inside, mapped
+from ..files import digest_of, inside
 from ..files.kept import MAX_ENTRY_BYTES, code_version, entry_key, keep_entry, keeps, recall_entry
 from ..garbage import collector_resting
 from ..lazy_names import LateModule
@@ -74,12 +74,14 @@ class KeptFile:
         whole = isinstance(path, (bytes, memoryview))
         paths = [] if whole else [Path(path)] if isinstance(path, (str, Path)) else path
         try:
-            data = [memoryview(path)] if whole else [mapped(p) for p in paths]
+            if (len(path) if whole else sum(p.stat().st_size for p in paths)) > MAX_ENTRY_BYTES:
+                return None
+            if digest:
+                digests = [digest]
+            else:
+                digests = [hashlib.sha256(path).hexdigest()] if whole else [digest_of(p) for p in paths]
         except (OSError, ValueError):  # the reader of the file says why
             return None
-        if sum(d.nbytes for d in data) > MAX_ENTRY_BYTES:
-            return None
-        digests = [digest] if digest else [hashlib.sha256(d).hexdigest() for d in data]
         code = {package: code_version(package) for package in packages}
         key = entry_key(digests, code, np.__version__, target.name, mark, *given)
         return KeptFile(key, dict(zip([p.absolute() for p in paths], digests, strict=False)), name)
@@ -104,21 +106,21 @@ class KeptFile:
 
     def _is_same(self, name: str, digest: str) -> bool:
         try:
-            return self._path is not None and _digest(inside(self._path.parent, name)) == digest
+            return self._path is not None and digest_of(inside(self._path.parent, name)) == digest
         except (OSError, ValueError, FormatError):
             return False
 
     def keep_signature(self, model: Model, files: Sequence[str]) -> None:
         """files: those beside the file that it names."""
         if self._path is not None:
-            self._beside = {name: _digest(inside(self._path.parent, name)) for name in files}
+            self._beside = {name: digest_of(inside(self._path.parent, name)) for name in files}
         told = signature_of(model) | {"files": self._beside}
         keep_entry("model", self._key, self._name, [json.dumps(told).encode()])
 
     def check(self) -> None:
         """Refuse a file that is not the one any more of which this is kept."""
         for path, digest in self._digests.items():
-            if _digest(path) != digest:
+            if digest_of(path) != digest:
                 raise InputError(f"{path}: the file has changed since it was loaded; load it again")
 
     def program(self, key: Any, blocks: SharedBlocks) -> ProgramData | None:
@@ -407,10 +409,6 @@ def _packages(target: Target) -> list[str] | None:
     own = {c.__module__.partition(".")[0] for c in type(target).__mro__} - {"builtins", "typing"}
     found = sorted({"singe", *own})
     return found if all(hasattr(sys.modules[name], "__path__") for name in found) else None
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(mapped(path)).hexdigest()
 
 
 def _told(spec: TensorSpec) -> list[Any]:

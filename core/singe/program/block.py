@@ -20,6 +20,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ..files import in_parts
 from .container import align
 from .elements import aligned
 from .program import Buffer, ProgramData
@@ -64,7 +65,12 @@ class SharedBlocks:
     def digest(self, block: np.ndarray) -> str:
         """The digest of a block, by which `named` finds it."""
         found = next((digest for digest, held in self._named.items() if held() is block), None)
-        return found or self.name(block, hashlib.blake2b(block.data, digest_size=32).hexdigest())
+        if found is not None:
+            return found
+        made = hashlib.blake2b(digest_size=32)
+        for _, part in in_parts(block.data):
+            made.update(part)
+        return self.name(block, made.hexdigest())
 
     def name(self, block: np.ndarray, digest: str) -> str:
         """Note the digest of a block."""

@@ -17,12 +17,14 @@ from browsers import chromium
 from bundles import MODELS, STATIC, model_case, weighty_graph
 from sites import served
 
-from singe import load
+from singe import load, tensor
 from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
+from singe.language.layers import PackedTokenTable
 from singe.model.model import Model
 from singe.model.program import Program
+from singe.nn import PackedLinear
 from singe.program.weight_codecs import decode, read_piece
 from singe.runtime.devices import device as open_device
 from singe.tools.export.bundle import draft, export, page_targets
@@ -114,6 +116,53 @@ def page(stored: tuple[Path, str]) -> Iterator[Any]:
 def test_chromium(page: Any, stored: tuple[Path, str], device: str) -> None:
     folder, dtype = stored
     check(page.evaluate(RUN, asked("/singe.js", "./", device, inputs())), folder, dtype, device, inputs())
+
+
+ROWS: Final = 17_000
+TABLE: Final = """async ({ runner, url, ids }) => {
+  const { load } = await import(runner);
+  try {
+    const model = await load(url, { device: "wasm" });
+    return Array.from((await model.run({ ids: Int32Array.from(ids) })).output.data);
+  } catch ({ code, message }) {
+    return { code, message };
+  }
+}"""
+
+
+def table(folder: Path, ids: np.ndarray) -> tuple[Path, np.ndarray]:
+    """A bundle of a model that gathers rows of a matrix and multiplies with it, for both targets; its file of this matrix, and the
+    output for these rows."""
+    rng = np.random.default_rng(2)
+    packed = PackedLinear(512, ROWS, 4, 32)
+    words = rng.integers(-(2**31), 2**31, (64, ROWS), dtype=np.int32)
+    scale = rng.standard_normal((16, ROWS)).astype(np.float32)
+    held = packed.replace(words=tensor(words), scale=tensor(scale), zero=tensor(np.float32(8)))
+    rows = PackedTokenTable(held)
+    model = Model.of(lambda ids: held(rows(ids)), {"ids": ("T",)}, open_device("numpy"), dtypes={"ids": "int32"})
+    export(model, folder)
+    weights = json.loads((folder / "model.json").read_text())["targets"]["wasm"]["weights"]
+    (long,) = [w for w in weights if "hashes" in w]
+    assert long["bytes"] == words.nbytes
+    assert len(long["hashes"]) == 2
+    return folder / long["file"], np.asarray(model(ids))
+
+
+@pytest.mark.full
+def test_a_long_file_is_checked_and_ordered_by_stretches(tmp_path: Path) -> None:
+    ids = np.array([0, 9, ROWS - 1], np.int32)
+    file, wanted = table(tmp_path / "table", ids)
+    folder = file.parent
+    given = {"runner": (folder / "singe.js").as_uri(), "url": folder.as_uri(), "ids": ids.tolist()}
+    script = f"{READ}console.log(JSON.stringify(await ({TABLE})(given)));"
+    found = np.array(node(script, given=given)).reshape(wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3 * np.abs(wanted).max())
+    data = bytearray(file.read_bytes())
+    data[4_100_000] ^= 1
+    file.write_bytes(data)
+    said = node(script, given=given)
+    assert said["code"] == "format"
+    assert "does not match its sha256" in said["message"]
 
 
 # --- the decoder by itself -------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from ..partition import unsupported_dtypes
 from ..target import Packer, Printed, Target, execution_of
 from .beside import RegionWork, beside
 from .buffers import BufferTable, Slots, bytes_of
+from .packed import PackedConstants
 from .steps import Copy, Dispatch, If, Loop, Step
 from .work import BindSize, Item, Items, found_by
 
@@ -78,6 +79,7 @@ class StepScheduler:
         """A buffer ↦ the nodes that a kernel, or a step on the host, computes with it."""
         self._scratch: dict[frozenset[str], int] = {}
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], Printed | None] = {}
+        self._packed: Final = PackedConstants()
 
     def steps(
         self,
@@ -109,6 +111,10 @@ class StepScheduler:
             *((x, n) for n, t in zip(graph.roots, targets, strict=True) for x in lying.get(self._at(t), ())),
         ]
         b.items = items = self._items.updates_last(items, pairs)
+        for group in (g for g in items if isinstance(g, Group) and isinstance(g.kernel, Routine)):
+            code = self._print(group.kernel, group.constants)
+            if code is not None:
+                self._packed.note(group, self._sharing(group, code)[0])
         for i, item in enumerate(items):
             b.last.update(dict.fromkeys(self._items.reads(item), i))
         made = {n: i for i, item in enumerate(items) for n in self._writes(b, item)}
@@ -335,6 +341,7 @@ class StepScheduler:
                     break
         if group.base is not None:
             b.steps.append(Copy(self._buffer(b, group.base), b.of[group.outputs[0]]))
+        group, gathered = self._packed.gathering(group)
         kernel = group.kernel
         printed = self._print(kernel, group.constants)
         if printed is None and isinstance(kernel, Routine):
@@ -346,9 +353,10 @@ class StepScheduler:
             if n.value is None:
                 buffers.append(b.of[n])
             else:
-                packer = printed.packers.get(k)
+                packer = gathered.get(k, printed.packers.get(k))
                 buffers.append(packed[k] if k in packed else self.layout.const(n, packer))
-                self.uses.append(WeightUse(kernel, k, n.value, packer, self.layout.buffers[buffers[-1]]))
+                if k not in gathered:
+                    self.uses.append(WeightUse(kernel, k, n.value, packer, self.layout.buffers[buffers[-1]]))
         self._run(b, printed, [*buffers, *(b.of[n] for n in group.outputs)], group, kernel.name)
 
     def _print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:

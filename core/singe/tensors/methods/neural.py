@@ -16,7 +16,7 @@ from ...ops import ROWS
 from ...shapes import Dim, axis_of, product, same_form, show
 from ..arithmetic import compute
 from ..calls import apply_row
-from ..tensor import Tensor, TensorLike
+from ..tensor import Tensor, TensorLike, home_of, value_on
 from .attach import method
 from .folds import root
 
@@ -135,6 +135,9 @@ def threshold(x: Tensor, threshold: Number, value: Number) -> Tensor:
 @method
 def linear(x: Tensor, weight: Tensor, bias: TensorLike | None = None) -> Tensor:
     """x @ weight.T + bias along the last axis; weight is (outputs, inputs)."""
+    home = home_of((x, weight))
+    if weight.device is not home:  # in a trace: the transpose of weights is no copy there
+        weight = Tensor(home, value_on(home, weight))
     y = x @ weight.T
     return y if bias is None else y + bias
 

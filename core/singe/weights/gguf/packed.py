@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ...files import let_go
 from ...ops.products.blocks import BITS_PER_WORD, packed
 from ..stored import PackedMatrix
 from .blocks import AT_ONCE, CURVE, FP4, BlockFormat, fives, float_, nibbles, scales_and_minima
@@ -83,6 +84,7 @@ def packed_matrix(form: BlockFormat, raw: memoryview, shape: tuple[int, ...]) ->
             zeros = (least.reshape(scale.shape) / scale).T
         words[:, first : first + step] = packed(q.T, bits)
         made.append((scale.T, zeros))
+    let_go(raw)
     scale = np.concatenate([s for s, _ in made], axis=1, dtype=np.float32)
     every = [z for _, z in made if z is not None]
     middle = np.concatenate(every, axis=1, dtype=np.float32) if every else np.asarray(zero, np.float32)

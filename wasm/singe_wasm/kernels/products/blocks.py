@@ -14,7 +14,19 @@ from typing import Final
 
 import numpy as np
 
-from singe.extension import Contraction, Expr, Kernel, Packer, Port, Reduce, Routine, affine, float32, scalar
+from singe.extension import (
+    Contraction,
+    Expr,
+    Kernel,
+    PackedPlaces,
+    Packer,
+    Port,
+    Reduce,
+    Routine,
+    affine,
+    float32,
+    scalar,
+)
 
 from ...code.encode import Function
 from ...code.values import I32, F32x4, I32x4, minimum
@@ -22,7 +34,7 @@ from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import ProductSchedule, Template, schedule
-from .feeds import Evaluated, Feed, InPlace, panels
+from .feeds import Evaluated, Feed, InPlace, panels, places_in_panels
 from .product import Product, RegisterTile, panels_across
 
 MAX_ROWS_UNPACKED_PER_TILE: Final = 12
@@ -87,8 +99,19 @@ class BlockSchedule:
 
     @property
     def packers(self) -> Mapping[int, Packer]:
-        ports = (self.weights, self.scale, *((self.zero,) if isinstance(self.zero, int) else ()))
-        return dict.fromkeys(ports, self.pack)
+        return dict.fromkeys(self._rows, self.pack)
+
+    @property
+    def places(self) -> Mapping[int, PackedPlaces]:
+        across = self.floats.c.columns
+        assert isinstance(across, int)
+        return {k: places_in_panels(rows, across, self.floats.columns) for k, rows in self._rows.items()}
+
+    @property
+    def _rows(self) -> Mapping[int, int]:
+        """The ports that are packed ↦ their rows."""
+        zero = {self.zero: self.blocks} if isinstance(self.zero, int) else {}
+        return {self.weights: self.words, self.scale: self.blocks, **zero}
 
 
 def schedule_blocks(routine: Routine, constants: Collection[int]) -> BlockSchedule | None:

@@ -15,7 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, ceildiv, contraction, float32, scalar
+from singe.extension import (
+    Contraction,
+    Dim,
+    Expr,
+    PackedPlaces,
+    Reduce,
+    Routine,
+    affine,
+    ceildiv,
+    contraction,
+    float32,
+    scalar,
+)
 
 from ...code.encode import Function
 from ...code.writer import Writer
@@ -23,7 +35,7 @@ from ...levels import Level
 from ..lower import Lowering, SizeParameters
 from ..nest import lane_cost
 from ..thread_shares import begin, choose_loop, first_alone, loop
-from .feeds import Evaluated, Feed, Gathered, InPlace, InputLines, PanelWriter, panels
+from .feeds import Evaluated, Feed, Gathered, InPlace, InputLines, PanelWriter, panels, places_in_panels
 from .product import Product, RegisterTile, choose_tile, panels_across
 
 MIN_WINDOW_FOR_PRODUCT: Final = 64
@@ -106,6 +118,19 @@ class ProductSchedule:
             return np.zeros(0, np.float32)
         made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
         return np.stack(made) if self.b_batch else made[0]
+
+    @property
+    def places(self) -> PackedPlaces | None:
+        """Where the panels of B have its elements; None if B is not one whole matrix, or the transpose of one."""
+        c, (terms, start) = self.c, affine.linear(self.c.b.args[0])
+        steps = terms.get(c.k, 0), terms.get(c.n, 0)
+        kept = c.kernel.ports[c.b.value].dtype is float32
+        if not kept or self.b_batch or start != 0 or not isinstance(c.depth, int) or not isinstance(c.columns, int):
+            return None
+        transposed = steps == (1, c.depth)
+        if not transposed and steps != (c.columns, 1):
+            return None
+        return places_in_panels(c.depth, c.columns, self.columns, transposed)
 
     def begin(self, sizes: SizeParameters) -> Writer:
         """The function of the Contraction, empty."""

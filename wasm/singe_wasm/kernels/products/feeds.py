@@ -20,7 +20,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from singe.extension import Contraction, Dim, Expr, Kernel, Reduce, affine, dim_max, float32, int32, scalar
+from singe.extension import (
+    Contraction,
+    Dim,
+    Expr,
+    Kernel,
+    PackedPlaces,
+    Reduce,
+    affine,
+    dim_max,
+    float32,
+    int32,
+    scalar,
+)
 from singe.extension import product as dim_product
 
 from ...code.values import I32, Int
@@ -333,6 +345,20 @@ def panels(matrix: np.ndarray, columns: int) -> np.ndarray:
         out[whole] = 0
         out[whole, :, :rest] = matrix[:, whole * columns :]
     return out
+
+
+def places_in_panels(rows: int, across: int, columns: int, transposed: bool = False) -> PackedPlaces:
+    """Where `panels` puts the elements of a [rows][across] matrix, or of its transpose."""
+
+    def place(index: Expr) -> Expr:
+        if transposed:
+            n, k = affine.unflatten(index, (across, rows))
+        else:
+            k, n = affine.unflatten(index, (rows, across))
+        panel, column = affine.index_div(n, columns), affine.index_rem(n, columns)
+        return affine.flatten((panel, k, column), (-(-across // columns), rows, columns))
+
+    return PackedPlaces(rows * across, place)
 
 
 class PanelWriter:

@@ -22,8 +22,8 @@ from ....shapes import known
 
 LEAST: Final = 1 << 12
 """The fewest elements of an array that is worth an entry in the manifest."""
-MOST: Final = 1 << 27
-"""The most bytes of a part that has an order, which a page holds while it decodes them."""
+MOST: Final = 1 << 29
+"""The most bytes of a part that has an order, which is one file."""
 _SAMPLE: Final = 8
 _BYTE: Final = 256
 

@@ -28,6 +28,8 @@ from .narrow import LEAST, Uses, as_kept, ordered
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
+STRETCH: Final = 4_000_000
+"""The bytes of a file that a page holds while it decodes them; of longer files each such stretch has a hash."""
 WORTH: Final = 1 << 16
 """The fewest bytes for which a page fetches one more file."""
 COPIED: Final = 1 << 25
@@ -104,7 +106,7 @@ def weight_files(bundles: Mapping[str, Mapping[str, BundleWeights]]) -> dict[str
             file = f"weights-{name}-{numbers[home, name]}.bin"
             numbers[home, name] += 1
             files[home][file] = data
-            written.append((file, {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}, facts))
+            written.append((file, _said(data), facts))
         for i, owner in enumerate(group.owners):
             way = "" if owner[0] == home else f"../{home}/"
             said[owner] += [{"file": way + file, **entry, **facts[i]} for file, entry, facts in written]
@@ -112,6 +114,13 @@ def weight_files(bundles: Mapping[str, Mapping[str, BundleWeights]]) -> dict[str
         bundle: WeightFiles({target: (programs[bundle, target], said[bundle, target]) for target in of}, files[bundle])
         for bundle, of in bundles.items()
     }
+
+
+def _said(data: bytes) -> dict[str, Any]:
+    """What the entry of a file says of its bytes."""
+    hashes = [hashlib.sha256(data[at : at + STRETCH]).hexdigest() for at in range(0, len(data), STRETCH)]
+    more = {"hashes": hashes} if len(hashes) > 1 else {}
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), **more}
 
 
 # --- what is shared ---------------------------------------------------------------------------------------------------
