@@ -994,7 +994,7 @@ def logsumexp(x: Tensor, axis: Axis = None, keepdims: _bool = False) -> Tensor:
 @overload
 def logsumexp(x: Tensor, dim: Axis = None, keepdim: _bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over axes."""
-def lstm(x: TensorLike, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False) -> Any:
+def lstm(x: TensorLike, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False, quantised: Any = False) -> Any:
     """a recurrent layer with a cell: gates input, output, forget, cell"""
 def lt(x: Tensor, other: TensorLike) -> Tensor:
     """x < other"""

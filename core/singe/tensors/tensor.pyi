@@ -774,7 +774,7 @@ class Tensor:
         """The logarithm of the sum of exponentials over axes."""
     def long(self) -> Tensor:
         """The elements as int64."""
-    def lstm(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False) -> Any:
+    def lstm(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False, quantised: Any = False) -> Any:
         """a recurrent layer with a cell: gates input, output, forget, cell"""
     def lt(self, other: TensorLike) -> Tensor:
         """x < other"""

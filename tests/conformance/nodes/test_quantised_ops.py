@@ -262,6 +262,7 @@ CASES: Final[Mapping[str, Case]] = {
         {"block_size": 16, "bits": 8},
         constant=(0, 2, 3),
     ),
+    "dynamic, of zeros": Case("DynamicQuantizeLinear", (np.zeros((2, 3), np.float32),), outputs=3),
     "matmul, rows and columns": Case(
         "MatMulInteger", (u8(3, 40), s8(40, 5), zero(7), zero([1, 2, 3, 4, 5], np.int8)), constant=(1, 3)
     ),

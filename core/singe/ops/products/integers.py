@@ -25,6 +25,18 @@ _FLOATS: Final = {name: row for name in ("dot", "conv_last") if isinstance(row :
 _DOT, _CONV = _FLOATS["dot"], _FLOATS["conv_last"]
 
 
+def in_steps(b: Any, x: Any) -> tuple[Any, Any, Any]:
+    """x in 256 steps that cover its least element, its largest and 0: whole numbers from 0 to 255 in x's own dtype, the length of a step,
+    and the number that stands for 0."""
+    axes = tuple(range(len(x.shape)))
+    none, one, top = (b.const(v, x.dtype) for v in (0.0, 1.0, 255.0))
+    most = b.reshape(b.maximum(b.reduce_max(x, axes=axes), none), shape=())
+    least = b.reshape(b.minimum(b.reduce_min(x, axes=axes), none), shape=())
+    step = b.where(b.equal(most, least), one, b.div(b.sub(most, least), top))
+    zero = b.clip(b.round(b.div(b.neg(least), step)), none, top)
+    return b.clip(b.add(b.round(b.div(x, step)), zero), none, top), step, zero
+
+
 def _exactly(floats: Folds, weight: Callable[[Sequence[Expr]], Expr]) -> Folds:
     """The folds of float products with 1 as those of whole numbers with weights, given for the inner variables."""
     ((word, value),) = floats.folds

@@ -5,7 +5,8 @@ inputs of OPTIONAL that the attribute `given` names, in its order. Results: the 
 directions, batch, hidden), the last state (directions, batch, hidden), and for lstm the last cell.
 
 activations: (name, alpha, beta) of each function of each direction; see ACTIVATIONS. direction: "forward", "reverse" (from
-the end of each sequence) or "bidirectional". clip: inputs of activations are clipped to −clip … clip; 0: no limit.
+the end of each sequence) or "bidirectional". clip: inputs of activations are clipped to −clip … clip; 0: no limit. quantised, of
+lstm: x, and at each step the state of the whole batch, are multiplied in 256 steps, as quantised networks do.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ...late_dataclass import dataclass
 from ...shapes import Dim, same, show
 from ..control import repeated
 from ..kinds import Composite, as_dtype, register
+from .integers import in_steps
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes", "projection")
 """bias (directions, 2 · gates · hidden): that of x, then that of the state. lengths (batch): of the sequences. state
@@ -93,9 +95,14 @@ class _Cell:
         return gate if p is None else self.b.add(gate, self.b.mul(self.part(p, k), cell))
 
 
-def _lstm_turn(c: _Cell, x: Any, h: Any, cell: Any, *, input_forget: bool) -> tuple[Any, ...]:
+def _rounded(b: Any, x: Any) -> Any:
+    whole, step, zero = in_steps(b, x)
+    return b.mul(b.sub(whole, zero), step)
+
+
+def _lstm_turn(c: _Cell, x: Any, h: Any, cell: Any, *, input_forget: bool, quantised: bool) -> tuple[Any, ...]:
     b = c.b
-    z = b.add(x, b.matmul(h, c.parameters["r"]))
+    z = b.add(x, b.matmul(_rounded(b, h) if quantised else h, c.parameters["r"]))
     i = c.f(0, c.seen(c.part(z, 0), cell, 0))
     forget = b.sub(b.const(1, i.dtype), i) if input_forget else c.f(0, c.seen(c.part(z, 2), cell, 2))
     cell = b.add(b.mul(forget, cell), b.mul(i, c.f(1, c.part(z, 3))))
@@ -199,6 +206,8 @@ def _direction(
     kind: _Recurrence, b: Any, x: Any, w: Any, r: Any, named: dict[str, Any], d: int, backward: bool,
     activations: Sequence[Callable[[Any], Any]], clip: float, options: dict[str, bool],
 ) -> tuple[Any, ...]:  # fmt: skip
+    if options.get("quantised"):
+        x = _rounded(b, x)
     length, batch, features = x.shape
     hidden, rows, shown = _hidden(r, named), r.shape[1], r.shape[2]
 
@@ -257,9 +266,10 @@ def _direction(
 
 def _lstm(
     b: Any, x: Any, w: Any, r: Any, *rest: Any, activations: Activations, given: Sequence[str] = (), direction: str = "forward",
-    clip: float = 0.0, input_forget: bool = False,
+    clip: float = 0.0, input_forget: bool = False, quantised: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
-    return _lower(LSTM, b, (x, w, r, *rest), given, activations, direction, clip, input_forget=input_forget)
+    options = {"input_forget": input_forget, "quantised": quantised}
+    return _lower(LSTM, b, (x, w, r, *rest), given, activations, direction, clip, **options)
 
 
 def _gru(

@@ -23,6 +23,7 @@ from ..elementwise.basic import cast
 from ..movement.shapes import part
 from ..products.quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
 from ..products.quantised import of_rows, product
+from ..products.recurrent import recurrent
 from .channels import VERSION, channels_first, channels_last, through
 
 
@@ -169,7 +170,8 @@ def _attention(call: Call) -> Sequence[Node]:
 
 @adapter("com.microsoft.DynamicQuantizeLSTM")
 def _lstm(call: Call) -> Sequence[Node]:
-    """An LSTM in float32 with the weights that the integers represent; they lie transposed, compared with LSTM's."""
+    """An LSTM with the weights that the integers represent, which lie transposed, compared with LSTM's. What they are multiplied by is
+    quantised too: x as a whole, and the state at each step."""
     b = call.b
 
     def weights(i: int, k: int) -> Node:
@@ -180,7 +182,7 @@ def _lstm(call: Call) -> Sequence[Node]:
         return b.transpose(dequantised(call, call.x(i), scale, zero), perm=(0, 2, 1))
 
     given = (call.x(), weights(1, 8), weights(2, 10), *(call.maybe(i) for i in range(3, 8)))
-    return tensors_of(ADAPTERS["LSTM"](replace(call, op="LSTM", version=VERSION, inputs=given)))
+    return recurrent(replace(call, op="LSTM", version=VERSION, inputs=given), quantised=True)
 
 
 # --- weights of a few bits -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ....dtypes import DType, float32, int32, uint8
 from ....graph import Node
+from ....ops.products.integers import in_steps
 from ....shapes import Shape, ceildiv, same, show
 from .._call import Call, adapter
 from ..elementwise.basic import cast, dtype_of_code, saturating
@@ -90,11 +91,5 @@ def _dynamic(call: Call) -> Sequence[Node]:
 
 def quantised_dynamically(call: Call, x: Node) -> tuple[Node, Node, Node]:
     """x as uint8, where 0 … 255 covers the least element, the largest element and 0; the scale; the zero point."""
-    b = call.b
-    axes = tuple(range(len(x.shape)))
-    none, top = b.const(0.0, float32), b.const(255.0, float32)
-    most = b.reshape(b.maximum(b.reduce_max(x, axes=axes), none), shape=())
-    least = b.reshape(b.minimum(b.reduce_min(x, axes=axes), none), shape=())
-    scale = b.div(b.sub(most, least), top)
-    zero = b.clip(b.round(b.div(b.neg(least), scale)), none, top)
-    return narrowed(call, b.div(x, scale), zero, uint8), scale, cast(call, zero, uint8)
+    whole, scale, zero = in_steps(call.b, x)
+    return cast(call, whole, uint8), scale, cast(call, zero, uint8)

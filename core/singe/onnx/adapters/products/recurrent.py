@@ -49,6 +49,11 @@ def _swapped(call: Call, x: Node) -> Node:
 
 @adapter("LSTM", "GRU", "RNN")
 def _recurrent(call: Call) -> list[Node]:
+    return recurrent(call)
+
+
+def recurrent(call: Call, **more: bool) -> list[Node]:
+    """`more`: options of the row that the ONNX op does not have."""
     b = call.b
     x, w, r = (call.x(i) for i in range(3))
     call.known_shape(r, "the shape of the recurrent weights")
@@ -66,7 +71,7 @@ def _recurrent(call: Call) -> list[Node]:
         ROWS[call.op.lower()], x, w, r, *given.values(),
         given=tuple(given), direction=direction, clip=call.attr("clip", 0.0),
         activations=_activations(call, len(DIRECTIONS[direction])),
-        **{name: call.flag(name) for name in options},
+        **{name: call.flag(name) for name in options}, **more,
     )  # fmt: skip
     if batch_first:
         return [b.transpose(steps, perm=(2, 0, 1, 3)), *(_swapped(call, y) for y in last)]

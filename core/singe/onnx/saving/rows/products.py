@@ -276,7 +276,8 @@ def _recurrent(op: str) -> Rule:
 
     def takes(w: Block, n: Node) -> bool:
         known = isinstance(n.inputs[2].shape[2], int)
-        return known and "projection" not in n.attrs["given"] and w.carrier(op, n.inputs[0].dtype) is not None
+        plain = "projection" not in n.attrs["given"] and not n.attrs.get("quantised")
+        return known and plain and w.carrier(op, n.inputs[0].dtype) is not None
 
     return Rule(write, takes)
 
