@@ -17,7 +17,7 @@ from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
 from .kinds.classify import VECTOR
 from .labels import RENUMBERED, SETS
-from .medium import Files, Fitted, Wishes
+from .medium import OTHER, Files, Fitted, Wishes
 from .saying import SAYING
 from .spec import TaskSpec
 
@@ -76,6 +76,7 @@ def kind_named(name: str) -> TaskKind:
     return KINDS[name]
 
 
+_STORED: Final = frozenset(("int8", "uint8"))
 _SAME: Final = frozenset(("reshape", "cast", "transpose"))
 """Ops that leave numbers what they are."""
 
@@ -84,6 +85,16 @@ def _comes_of(node: Node, op: str) -> bool:
     while node.op in _SAME:
         node = node.inputs[0]
     return node.op == op
+
+
+def _refuse_stored(kind: TaskKind, head: Head, outputs: Sequence[tuple[str, Node]]) -> None:
+    """Refuse numbers of a picture's model that are quantised: their scales are not in the Graph."""
+    stored = [name for name, x in outputs if x.dtype.name in _STORED and len(x.shape) > 1]
+    if stored and not head.takes_bytes and kind.medium.facts.medium == OTHER:
+        raise InputError(
+            f"{kind.name}: {', '.join(stored)}: integers of 8 bits, of which the model does not say what they stand for; convert it with outputs "
+            "of floats"
+        )
 
 
 def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapping[str, Any], Sequence[str]]:
@@ -111,6 +122,7 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
         for head in heads:
             options = head.recognise(shapes, asked)
             if options is not None:
+                _refuse_stored(kind, head, pairs)
                 return head, options, labels
     if wishes.labels and any(head.recognise(shapes, any_labels) is not None for head in heads):
         raise InputError(

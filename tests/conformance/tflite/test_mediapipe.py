@@ -188,3 +188,48 @@ def test_a_box_around_landmarks_becomes_a_matrix(device_name: str, monkeypatch: 
         np.testing.assert_allclose(y[0, :2, :2] @ corner + y[0, :2, 3], wanted, rtol=1e-4, atol=1e-3)
     np.testing.assert_array_equal(y[0, 2:], [[0, 0, 1, 0], [0, 0, 0, 1]])
     assert flexbuffer.read_options(b"") == {}
+
+
+POST_PROCESS = bytes.fromhex(
+    "6d61785f646574656374696f6e73006d61785f636c61737365735f7065725f646574656374696f6e006e756d5f636c6173736573007573655f726567"
+    "756c61725f6e6d7300646574656374696f6e735f7065725f636c617373006e6d735f73636f72655f7468726573686f6c64006e6d735f696f755f7468"
+    "726573686f6c6400795f7363616c6500785f7363616c6500685f7363616c6500775f7363616c65000b5c1294a4374c7e7311222b000000000f000000"
+    "0000000001000000000000000b000000000000006400000000000000000000000000144001000000000000000a00000000000000000000000000e03f"
+    "333333333333d33f05000000000000000000000000000000000000000000144000000000000024400000000000002440070f07070f0f076b0f0f0f63"
+    "2701"
+)
+"""Options in FlexBuffers: 10 boxes of 5 classes, scores over 0.3, overlaps under 0.5, scales of 10, 10, 5 and 5."""
+
+
+def likeliest(codes: np.ndarray, scores: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
+    """As the options say; TensorFlow Lite's interpreter gives the same."""
+    center = codes[0, :, :2] / 10 * anchors[:, 2:] + anchors[:, :2]
+    half = np.exp(codes[0, :, 2:] / 5) * anchors[:, 2:] / 2
+    boxes, best = np.concatenate([center - half, center + half], 1), scores[0, :, 1:].max(1)
+    kept: list[int] = []
+    for k in np.argsort(-best):
+        if best[k] < 0.3 or len(kept) == 10:
+            break
+        low = np.maximum(boxes[kept, :2], boxes[k, :2])
+        common = np.prod(np.maximum(np.minimum(boxes[kept, 2:], boxes[k, 2:]) - low, 0), axis=1)
+        areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+        if not (common > 0.5 * (areas[kept] + areas[k] - common)).any():
+            kept.append(int(k))
+    whole = [np.zeros((1, 10, 4)), np.zeros((1, 10)), np.zeros((1, 10)), np.array([len(kept)])]
+    for y, x in zip(whole, (boxes, scores[0, :, 1:].argmax(1), best), strict=False):
+        y[0, : len(kept)] = x[kept]
+    return whole
+
+
+@RUNNERS
+@pytest.mark.parametrize("much", [1.0, 0.35])
+def test_detections_are_the_likeliest_that_do_not_overlap(device_name: str, much: float) -> None:
+    rng = np.random.default_rng(2)
+    codes, scores = rng.normal(0, 1, (1, 60, 4)).astype(np.float32), (much * rng.random((1, 60, 6))).astype(np.float32)
+    anchors = np.concatenate([rng.random((60, 2)), rng.uniform(0.1, 0.4, (60, 2))], 1).astype(np.float32)
+    wanted = likeliest(codes, scores, anchors)
+    found = run(
+        device_name, "TFLite_Detection_PostProcess", [codes, scores, anchors], *(x.shape for x in wanted), custom=POST_PROCESS, constants=1,
+    )  # fmt: skip
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)

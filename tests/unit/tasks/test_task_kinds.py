@@ -263,3 +263,55 @@ def test_every_kind_says_what_it_is() -> None:
         assert all(head.about for head in kind.heads)
     assert issubclass(InputError, SingeError)
     assert isinstance(classifier()(noise(3, 3)), Findings)
+
+
+def test_a_map_of_integers_is_one_of_classes_and_quantised_numbers_are_refused() -> None:
+    def numbers(x: sg.Tensor) -> sg.Tensor:
+        halves = (sg.arange(24) >= 12).to(dtype="uint8").reshape(1, 1, 24) * 7
+        return halves.expand(1, 16, 24) + (x.sum() * 0.0).to(dtype="uint8")
+
+    segment = sg.task("segment", whole(numbers), labels=[f"part {k}" for k in range(8)])
+    assert sorted((x.label, x.score) for x in segment(noise(30, 50))) == [("part 0", 1.0), ("part 7", 1.0)]
+    with pytest.raises(InputError, match="integers of 8 bits, of which the model does not say what they stand for"):
+        sg.task("classify", whole(lambda x: x.mean((2, 3)).to(dtype="uint8")))
+
+
+def test_a_picture_for_a_quantised_model_is_not_normalised() -> None:
+    for kind, wanted in (("uint8", 200), ("int8", 72)):
+        net = Model.of(lambda x: x.to(dtype="float32").mean((1, 2)), {"x": (1, 8, 8, 3)}, "numpy", dtypes={"x": kind})
+        embed = sg.task("embed-image", net, fit="stretch")
+        assert embed.info.preparation.mean == ((128.0,) if kind == "int8" else (0.0,))
+        found = embed.model(np.full((9, 9, 4), 200, np.uint8))
+        np.testing.assert_allclose(found, np.full(3, wanted) / (wanted * 3**0.5), rtol=1e-5)
+        with pytest.raises(InputError, match=r"mean .* this model takes"):
+            sg.task("embed-image", net, mean=3)
+
+
+def test_scores_of_a_sigmoid_stay_what_they_are() -> None:
+    row = np.array([0.9, 0.8, 0.1], np.float32)
+    logits = np.log(row / (1 - row))
+    tags = sg.task("classify", whole(lambda x: (sg.tensor(logits[None]) + x.sum() * 0.0).sigmoid()))
+    chosen = sg.task("classify", whole(lambda x: sg.tensor(logits[None]) + x.sum() * 0.0), head="each")
+    for task in (tags, chosen):
+        np.testing.assert_allclose([x.score for x in task(noise(5, 5))], row, rtol=1e-5)
+
+
+def test_a_vector_is_that_of_the_whole_picture_or_of_the_place_that_is_asked_for() -> None:
+    def several(x: sg.Tensor) -> dict[str, sg.Tensor]:
+        places = sg.tensor(np.eye(4, dtype=np.float32)[None]) + x.sum() * 0.0
+        return {"last_hidden_state": places, "pooler_output": places[:, 2]}
+
+    def places(x: sg.Tensor) -> sg.Tensor:
+        return several(x)["last_hidden_state"]
+
+    pixels = noise(5, 5)
+    np.testing.assert_allclose(sg.task("embed-image", whole(several))(pixels).vector, [0, 0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(sg.task("embed-image", whole(places))(pixels).vector, [0.5] * 4, atol=1e-6)
+    first = sg.task("embed-image", whole(places), head="first")
+    np.testing.assert_allclose(first(pixels).vector, [1, 0, 0, 0], atol=1e-6)
+
+
+def test_what_another_model_takes_is_refused() -> None:
+    features = {"image_embeddings": (1, 256, 16, 24)}
+    with pytest.raises(InputError, match="what another model takes, as an encoder's of Segment Anything"):
+        sg.task("segment", whole(lambda x: {n: sg.zeros(s) + x.sum() for n, s in features.items()}))

@@ -36,7 +36,7 @@ class Head:
 
     recognise: the head's options, if outputs of these shapes are its own, otherwise None. decode: the outputs of the kind, of the
     model's, of what the medium tells of its input, and of the options. preparation: fields of the medium's TaskInput that these models expect,
-    where they differ from the kind's. about: for people.
+    where they differ from the kind's. about: for people. takes_bytes: whether outputs of 8 bits are what they say, and no quantised numbers.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Head:
     recognise: Callable[[Shapes, Asked], Mapping[str, Any] | None]
     decode: Callable[[Tensors, Any, Mapping[str, Any]], dict[str, Tensor]]
     preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    takes_bytes: bool = False
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _depth(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mappi
 _WHOLE = {"fit": "stretch"}
 SEGMENT = TaskKind(
     "segment", "the parts of a picture, with a mask for each", PICTURE,
-    (Head("classes", "the number of a class for each place, integers (1, height, width)", _are_classes, _known),
+    (Head("classes", "the number of a class for each place, integers (1, height, width)", _are_classes, _known, takes_bytes=True),
      Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts)), _segments, 512, _WHOLE,
     varied=True,
     refused=(RefusedOutputs("what another model takes, as an encoder's of Segment Anything: a model is needed that gives scores of classes", _are_features),),
