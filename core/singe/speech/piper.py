@@ -17,7 +17,7 @@ from .english.numbers import ABBREVIATION, SPACE
 
 BEGIN, END, PAD = "^", "$", "_"
 MAX_PHONEMES: Final = 1000
-"""Of a sentence; longer ones are cut at a space, and said as several."""
+"""Of a sentence, unless a voice takes fewer."""
 PAUSE_SECONDS: Final = 0.2
 """Of silence after a sentence."""
 _SENTENCE: Final = re.compile(
@@ -34,7 +34,8 @@ READING: Final[Mapping[str, Any]] = {
 @dataclass(frozen=True)
 class VoiceDescription:
     """numbers: those of each phoneme. language: the family of its language, such as "en"; letters: whether its phonemes are letters of texts.
-    noise, breadth: how much chance is in the voice and in its rhythm. speakers: by name."""
+    noise, breadth: how much chance is in the voice and in its rhythm. speakers: by name. most: phonemes of a sentence; longer ones are cut
+    at a space, and said as several."""
 
     rate: int
     numbers: Mapping[str, tuple[int, ...]]
@@ -44,6 +45,7 @@ class VoiceDescription:
     length: float
     breadth: float
     speakers: Mapping[str, int]
+    most: int = MAX_PHONEMES
 
     @staticmethod
     def of_facts(facts: Mapping[str, Any], source: str) -> VoiceDescription:
@@ -64,6 +66,9 @@ class VoiceDescription:
             raise FormatError(f"{source}: inference is {scales!r:.80}, expected numbers from 0 on")
         if not (isinstance(speakers, dict) and all(type(k) is int and k >= 0 for k in speakers.values())):
             raise FormatError(f"{source}: speaker_id_map: expected numbers of speakers")
+        most = facts.get("most", MAX_PHONEMES)
+        if type(most) is not int or not 1 <= most <= MAX_PHONEMES:
+            raise FormatError(f"{source}: most is {most!r:.40}, expected a number of phonemes up to {MAX_PHONEMES}")
         language, letters = facts.get("language"), facts.get("letters")
         if not isinstance(language, str) or not isinstance(letters, bool):
             raise FormatError(f"{source}: language is {language!r:.40}, expected a text")
@@ -77,6 +82,7 @@ class VoiceDescription:
             length,
             breadth,
             speakers,
+            most,
         )
 
     def ids(self, signs: str) -> list[int]:
@@ -182,7 +188,7 @@ class PiperVoice:
         """The samples of a sentence, and of the pause behind it."""
         d = self.description
         signs = sentence if how.phonemes or d.letters else self._signs(sentence)
-        made = [self._run(part, how) for part in _cut(signs)]
+        made = [self._run(part, how) for part in _cut(signs, d.most)]
         return np.concatenate([*made, np.zeros(round(PAUSE_SECONDS * d.rate), np.float32)])
 
     def _run(self, signs: str, how: Speaking) -> np.ndarray:
@@ -206,10 +212,10 @@ class PiperVoice:
         return number
 
 
-def _cut(signs: str) -> Iterator[str]:
-    while len(signs) > MAX_PHONEMES:
-        place = signs.rfind(" ", 0, MAX_PHONEMES)
-        place = MAX_PHONEMES if place <= 0 else place
+def _cut(signs: str, most: int) -> Iterator[str]:
+    while len(signs) > most:
+        place = signs.rfind(" ", 0, most)
+        place = most if place <= 0 else place
         yield signs[:place]
         signs = signs[place:]
     if signs.strip():

@@ -190,7 +190,7 @@ def task(
     "landmarks", "ocr", "transcribe", "speak" and "translate" take a device and nothing else. "landmarks": of hands, "zoo:pose",
     "zoo:face-mesh", or a folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and
     characters.txt if they are needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights: to which form matrices of
-    floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with VOICE.onnx.json beside it. "translate": a folder of
+    floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with VOICE.onnx.json beside it, or Kokoro. "translate": a folder of
     Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
     """
     several = kind in CHAINS or kind in SAYING

@@ -37,7 +37,9 @@ GIVEN: dict[str, dict[str, np.ndarray]] = {"silero-vad": SILERO, "joe": VOICE}
 SAMPLES = Path(__file__).parents[3] / "demos" / "tasks" / "samples"
 ASKED = [m for m in zoo.models.values() if m.expected]
 NUMBER = re.compile(r"[\d.]+")
-FILES = [(m, f) for m in zoo.models.values() for f in m.files if f.name.endswith(".onnx")]
+HEARD = ("kokoro",)
+"""Models whose answers change in length with the last digit: test_speech_models listens to them."""
+FILES = [(m, f) for m in zoo.models.values() for f in m.files if f.name.endswith(".onnx") and m.name not in HEARD]
 
 
 @pytest.fixture(scope="session", autouse=True)

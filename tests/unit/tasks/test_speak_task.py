@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,58 @@ def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "voice.onnx.json").unlink()
     with pytest.raises(InputError, match=r"voice\.onnx\.json"):
         sg.task("speak", tmp_path / "voice.onnx")
+
+
+def kokoro_in(folder: Path) -> Path:
+    """A network whose samples are the numbers of signs, times the style, by the speed."""
+    network = sg.Model.of(
+        lambda tokens, style, speed: (tokens.float() * style[:, :1] / speed).reshape(-1),
+        {"tokens": (1, "signs"), "style": (1, 256), "speed": (1,)},
+        dtypes={"tokens": "int64"},
+    )
+    sg.onnx.save(network, folder / "kokoro.onnx")
+    (folder / "vocab.json").write_text(json.dumps({"vocab": {"a": 43, "b": 44, " ": 16}}))
+    (folder / "voices").mkdir()
+    for k, name in enumerate(("am_adam", "bf_emma")):
+        styles = np.repeat(np.arange(510, dtype="<f4")[:, None] + 1000 * k + 1, 256, 1)
+        (folder / "voices" / f"{name}.bin").write_bytes(styles.tobytes())
+    return folder
+
+
+def test_kokoro_is_given_the_style_of_a_speaker_for_each_length(tmp_path: Path) -> None:
+    speak = sg.task("speak", kokoro_in(tmp_path), device="numpy")
+    pause = round(PAUSE_SECONDS * 24000)
+    assert speak("ba a!", phonemes=True).audio[:-pause].tolist() == [0, 44 * 4, 43 * 4, 16 * 4, 43 * 4, 0]
+    other = speak("ba", phonemes=True, speaker="bf_emma", speed=2).audio[:-pause]
+    np.testing.assert_allclose(other, np.array([0, 44, 43, 0]) * 1002 / 2, rtol=1e-6)
+    long = speak("a" * 700, phonemes=True).audio[:-pause]
+    assert long.tolist() == [0, *[43 * 510] * 510, 0, 0, *[43 * 190] * 190, 0]
+    sg.export(speak, tmp_path / "public", ["wasm"])
+    again = sg.task("speak", tmp_path / "public", device="wasm")
+    np.testing.assert_array_equal(
+        again("ba a", phonemes=True, speaker=1).audio, speak("ba a", phonemes=True, speaker=1).audio
+    )
+    with pytest.raises(InputError, match="speaker 'joe', expected one of am_adam, bf_emma"):
+        speak("a", phonemes=True, speaker="joe")
+
+
+def test_what_kokoro_needs_is_asked_for(tmp_path: Path) -> None:
+    folder = kokoro_in(tmp_path)
+    (folder / "voices" / "short.bin").write_bytes(b"1234")
+    with pytest.raises(FormatError, match="short"):
+        sg.task("speak", folder)
+    for path in (folder / "voices").iterdir():
+        path.unlink()
+    with pytest.raises(InputError, match=r"without voices beside it, expected voices/NAME.bin"):
+        sg.task("speak", folder)
+    np.savez(folder / "voices.npz", af=np.zeros((3, 256), np.float32))
+    with pytest.raises(FormatError, match=r"af is float32.3, 256., expected a style, float32.510, 256."):
+        sg.task("speak", folder)
+    np.savez(folder / "voices.npz", af=np.zeros((510, 1, 256), np.float32))
+    assert len(sg.task("speak", folder, device="numpy")("ab", phonemes=True).audio)
+    (folder / "vocab.json").write_text('{"vocab": {"a": -1}}')
+    with pytest.raises(FormatError, match="expected the numbers of Kokoro's signs"):
+        sg.task("speak", folder)
+    (folder / "vocab.json").unlink()
+    with pytest.raises(InputError, match="without the numbers of Kokoro's signs beside it"):
+        sg.task("speak", folder)

