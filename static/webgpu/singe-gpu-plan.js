@@ -302,10 +302,10 @@ export class GpuPlan extends Plan {
 
   /** The buffer of all rows, with room for one of each kernel's. */
   #sizesBuffer() {
+    if (this.#uniform) return this.#uniform; // each dispatch asks for it
     const { kernels, words } = this.program;
     const called = headsOf(words).flatMap((at) => (words[at] >= 0 ? [JSON.stringify(kernels[words[at]].sizes)] : []));
-    this.#uniform ??= this.gpu.allocate(ALIGN * new Set(called).size, USAGE.uniform | USAGE.target);
-    return this.#uniform;
+    return (this.#uniform = this.gpu.allocate(ALIGN * new Set(called).size, USAGE.uniform | USAGE.target));
   }
 
   /**

@@ -86,6 +86,21 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
     backend.synchronize()
 
 
+def test_a_run_that_recurs_is_encoded_while_the_one_before_works(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding())
+    sent: list[object] = []
+    encode = gpu.gpu._encode
+    gpu.gpu._encode = lambda commands: sent.append(commands) or encode(commands)  # pyright: ignore[reportAttributeAccessIssue]
+    for k in range(5):
+        x = gpu.upload(np.full((5, 4), k, np.float32))
+        y, _ = executable.run([x])
+        submitted = len(sent)
+        np.testing.assert_array_equal(gpu.download(y), answer(np.full((5, 4), k, np.float32)))
+        assert submitted == len(sent) - 1  # to read it
+        del x, y, _
+    assert len(sent) == 1 + 2 + 1 + 1 + 1 + 5
+
+
 def test_a_loop_neither_allocates_nor_binds_anew(gpu: WebGpuBackend) -> None:
     executable = gpu.prepare(adding())
     x = gpu.upload(np.ones((500, 4), np.float32))

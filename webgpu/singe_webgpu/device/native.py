@@ -7,6 +7,7 @@ import os
 import re
 import statistics
 import time
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +107,22 @@ def _translated(doing: str) -> Iterator[None]:
         if "lost" in text.lower():
             raise DeviceLost(f"{doing}: {LOST}: {text}") from e
         raise DeviceError(f"{doing}: {text}") from e
+
+
+class _Encoded:
+    """A command buffer, for one submit."""
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer: Final = buffer
+        weakref.finalize(self, _LIB.wgpuCommandBufferRelease, buffer).atexit = False
+
+
+class _Recorded(list[Command]):
+    """Commands that are submitted again and again."""
+
+    submitted = False
+    ahead: _Encoded | None = None
+    """The next run, once they were submitted twice."""
 
 
 @contextmanager
@@ -330,21 +347,32 @@ class NativeGpu:
             return self.device.create_bind_group(layout=pipeline.layout, entries=entries)
 
     def record(self, commands: Sequence[Command]) -> Sequence[Command]:
-        return commands
+        return _Recorded(commands)
 
     def submit(self, commands: Sequence[Command]) -> None:
         with self._doing("running a program"):
-            for first in range(0, max(1, len(commands)), _COMMANDS_PER_SUBMIT):
-                self._submit(commands[first : first + _COMMANDS_PER_SUBMIT])
+            ahead = commands.ahead if isinstance(commands, _Recorded) else None
+            if ahead is not None:
+                self._send(ahead)
+            else:
+                for first in range(0, max(1, len(commands)), _COMMANDS_PER_SUBMIT):
+                    self._submit(commands[first : first + _COMMANDS_PER_SUBMIT])
+            if isinstance(commands, _Recorded):
+                commands.ahead = self._encode(commands) if commands.submitted else None  # while the GPU works
+                commands.submitted = True
 
     def _submit(self, commands: Sequence[Command]) -> None:
-        with _caught():
-            encoded = self._encode(commands)
-        with _caught():
-            _LIB.wgpuQueueSubmit(self._queue._internal, 1, _C.new("WGPUCommandBuffer[]", [encoded]))
-            _LIB.wgpuCommandBufferRelease(encoded)
+        self._send(self._encode(commands))
 
-    def _encode(self, commands: Sequence[Command]) -> Any:
+    def _send(self, encoded: _Encoded) -> None:
+        with _caught():
+            _LIB.wgpuQueueSubmit(self._queue._internal, 1, _C.new("WGPUCommandBuffer[]", [encoded.buffer]))
+
+    def _encode(self, commands: Sequence[Command]) -> _Encoded:
+        with _caught():
+            return _Encoded(self._command_buffer(commands))
+
+    def _command_buffer(self, commands: Sequence[Command]) -> Any:
         """A command buffer, owned by the caller."""
         encoder = _LIB.wgpuDeviceCreateCommandEncoder(self.device._internal, _NONE)
         walk = current = None
