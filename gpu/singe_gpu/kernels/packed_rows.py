@@ -27,7 +27,7 @@ from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
 KINDS: Final = ("matmul_blocks", "matmul_blocks_with_rows")
 MAX_ROWS: Final = 4
 """The most rows: with more, tiles of them are faster."""
-THREADS: Final = 128
+THREADS: Final = 256
 MAX_VECTORS: Final = 8
 """The most fours of columns of a workgroup: neighbours read 128 bytes of a line of words."""
 MIN_VECTORS: Final = 2
@@ -176,14 +176,18 @@ class _PackedRowsText:
             out.put(f"if (tile >= {total}i) {{ return; }}")
         out.put(f"let side = (tile * {self.vectors}i + i32(lane) % {self.vectors}i) * {VECTOR_LENGTH}i;")
         out.put(f"let slice = i32(lane) / {self.vectors}i;")
+        self._declare(out)
+        starts = range(0, p.depth, self.part)
+        self._fetch_first(out, 0)
         if p.folds:
             put_folds(out, replace(self.c.kernel, stages=tuple(p.folds)), THREADS)
         for i in range(p.rows):
             out.put(f"var c{i} = vec4<f32>();")
-        for first in range(0, p.depth, self.part):
+        for first in starts:
             if first:
+                self._fetch_first(out, first)
                 out.put("workgroupBarrier();")
-            self._multiply(out, first, min(self.part, p.depth - first))
+            self._multiply(out, first)
         self._add(out)
         test = f"if (side < {p.columns}i)" if p.columns % (self.vectors * VECTOR_LENGTH) else ""
         if test:
@@ -193,9 +197,41 @@ class _PackedRowsText:
             self._store(out)
         return self.shader.text(out.lines, THREADS, total)
 
-    def _multiply(self, out: Statements, first: int, length: int) -> None:
+    def _length(self, first: int) -> int:
+        return min(self.part, self.p.depth - first)
+
+    def _units(self, first: int) -> int:
+        """Words that are multiplied at once, in the part of the depth that begins there."""
+        return self._length(first) // self.p.each // self.at_once
+
+    def _declare(self, out: Statements) -> None:
+        """What an invocation multiplies next: it is loaded while other work is done."""
+        for g in range(self.at_once):
+            out.put(f"var next{g} = vec4<u32>();")
+        out.put("var next_scale = vec4<f32>();")
+        if isinstance(self.p.zero, int):
+            out.put("var next_zero = vec4<f32>();")
+
+    def _fetch_first(self, out: Statements, first: int) -> None:
+        with out.scope(f"if (slice < {self._units(first)}i)") as some:
+            self._fetch(some, "slice", first)
+
+    def _fetch(self, out: Statements, unit: str, first: int) -> None:
+        """Load the words of a unit, and what they are scaled by."""
+        p, shader, count = self.p, self.shader, self.at_once
+        start = f"{unit} * {count}i" if count > 1 else unit
+        word = out.let("word", f"{start} + {first // p.each}i" if first else start)
+        block = out.let("block", f"{word} / {self.in_block}i * {p.columns}i + side")
+        for g in range(count):
+            text = shader.load_vector(p.words, f"(({word} + {g}i) * {p.columns}i + side)")
+            out.put(f"next{g} = bitcast<vec4<u32>>({text});")
+        out.put(f"next_scale = {shader.load_vector(p.scale, block)};")
+        if isinstance(p.zero, int):
+            out.put(f"next_zero = {shader.load_vector(p.zero, block)};")
+
+    def _multiply(self, out: Statements, first: int) -> None:
         """Bring a part of the rows to workgroup memory, and multiply it."""
-        p, c = self.p, self.c
+        p, c, length = self.p, self.c, self._length(first)
         out.hoist([c.a])
         with out.scope(f"for (var four = i32(lane); four < {length // VECTOR_LENGTH}i; four += {THREADS}i)") as turn:
             at = turn.let("at", f"four * {VECTOR_LENGTH}i + {first}i" if first else f"four * {VECTOR_LENGTH}i")
@@ -207,21 +243,18 @@ class _PackedRowsText:
                 scaled = (x if f == 1.0 else f"{x} * {f!r}f" for x, f in zip(values, factors, strict=True))
                 turn.put(f"row[{i}][four] = vec4<f32>({', '.join(scaled)});")
         out.put("workgroupBarrier();")
-        units = length // p.each // self.at_once
+        units = self._units(first)
         with out.scope(f"for (var unit = slice; unit < {units}i; unit += {self.slices}i)") as turn:
-            self._unit(turn, first // p.each)
+            words = [turn.let(f"word{g}", f"next{g}") for g in range(self.at_once)]
+            scale = turn.let("scale", "next_scale")
+            zero = turn.let("zero", "next_zero") if isinstance(p.zero, int) else ""
+            with turn.scope(f"if (unit + {self.slices}i < {units}i)") as some:
+                self._fetch(some, some.let("later", f"unit + {self.slices}i"), first)
+            self._unit(turn, words, scale, zero)
 
-    def _unit(self, out: Statements, first: int) -> None:
+    def _unit(self, out: Statements, words: Sequence[str], scale: str, zero: str) -> None:
         """Multiply some words of a four of columns by all rows."""
-        p, shader, count = self.p, self.shader, self.at_once
-        start = f"unit * {count}i" if count > 1 else "unit"
-        word = out.let("word", f"{start} + {first}i" if first else start)
-        block = out.let("block", f"{word} / {self.in_block}i * {p.columns}i + side")
-        scale = out.let("scale", shader.load_vector(p.scale, block))
-        held = isinstance(p.zero, int)
-        zero = out.let("zero", shader.load_vector(int(p.zero), block)) if held else ""
-        texts = [shader.load_vector(p.words, f"(({word} + {g}i) * {p.columns}i + side)") for g in range(count)]
-        words = [out.let(f"word{g}", f"bitcast<vec4<u32>>({text})") for g, text in enumerate(texts)]
+        p, count, held = self.p, self.at_once, bool(zero)
         fours = p.each // VECTOR_LENGTH
         for i in range(p.rows):
             out.put(f"var dot{i} = vec4<f32>();")
