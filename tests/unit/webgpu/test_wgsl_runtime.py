@@ -86,11 +86,14 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
     backend.synchronize()
 
 
-def test_a_run_that_recurs_is_encoded_while_the_one_before_works(gpu: WebGpuBackend) -> None:
+def test_a_run_that_recurs_is_encoded_while_the_one_before_works(
+    gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(gpu.gpu, NativeGpu)
     executable = gpu.prepare(adding())
     sent: list[object] = []
     encode = gpu.gpu._encode
-    gpu.gpu._encode = lambda commands: sent.append(commands) or encode(commands)  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setattr(gpu.gpu, "_encode", lambda commands: sent.append(commands) or encode(commands))
     for k in range(5):
         x = gpu.upload(np.full((5, 4), k, np.float32))
         y, _ = executable.run([x])
@@ -98,7 +101,7 @@ def test_a_run_that_recurs_is_encoded_while_the_one_before_works(gpu: WebGpuBack
         np.testing.assert_array_equal(gpu.download(y), answer(np.full((5, 4), k, np.float32)))
         assert submitted == len(sent) - 1  # to read it
         del x, y, _
-    assert len(sent) == 1 + 2 + 1 + 1 + 1 + 5
+    assert len(sent) == 1 + 2 + 1 + 1 + 1 + 5  # two at the second run, and each reading
 
 
 def test_a_loop_neither_allocates_nor_binds_anew(gpu: WebGpuBackend) -> None:
