@@ -404,10 +404,10 @@ export class SingeTaskElement extends SourceElement {
   /**
    * @param {Task} task
    * @param {TaskAnswer} answer
-   * @param {ImageBitmap} picture
+   * @param {ImageBitmap | VideoFrame} picture
    */
   #show(task, answer, picture) {
-    const { width, height } = picture;
+    const [width, height] = picture instanceof ImageBitmap ? [picture.width, picture.height] : [picture.displayWidth, picture.displayHeight];
     Object.assign(this.#canvas, { width, height, hidden: false });
     const context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
     context.drawImage(picture, 0, 0);

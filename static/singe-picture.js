@@ -71,24 +71,25 @@ export async function pixelsOf(source) {
 }
 
 /**
- * A bitmap's or a frame's RGBA, without a canvas, which takes several times as long; undefined if a canvas must blend or convert it.
+ * A bitmap's or a frame's RGBA, without a canvas, which takes several times as long; undefined if a canvas must blend, turn or convert it.
  * @param {unknown} source
  * @param {number} width
  * @param {number} height
  */
 async function opaque(source, width, height) {
   if (!globalThis.VideoFrame || !(source instanceof ImageBitmap || source instanceof VideoFrame)) return undefined;
-  const frame = new VideoFrame(source, { timestamp: 0 });
+  const frame = new VideoFrame(source, source instanceof ImageBitmap ? { timestamp: 0 } : {});
   try {
-    const { format, codedWidth, codedHeight, colorSpace } = frame;
-    const order = /^(RGB|BGR)[AX]$/.exec(String(format))?.[1];
-    if (!order || colorSpace.primaries !== "bt709" || codedWidth !== width || codedHeight !== height) return undefined;
+    const { format, visibleRect, colorSpace, rotation, flip } = /** @type {VideoFrame & { rotation?: number, flip?: boolean }} */ (frame);
+    const order = /^(RGB|BGR)[AX]$|^I420$|^NV12$/.exec(String(format));
+    const isWhole = visibleRect?.width === width && visibleRect.height === height && !rotation && !flip;
+    if (!order || !isWhole || colorSpace.primaries !== "bt709") return undefined;
     const pixels = new Uint32Array(width * height);
-    await frame.copyTo(pixels);
-    const shared = arranged(pixels, order === "BGR");
-    return shared >>> 24 === 255 || format === `${order}X` ? new Uint8Array(pixels.buffer) : undefined;
+    await frame.copyTo(pixels, order[1] ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
+    const shared = arranged(pixels, order[1] === "BGR");
+    return shared >>> 24 === 255 || format === `${order[1]}X` ? new Uint8Array(pixels.buffer) : undefined;
   } catch {
-    return undefined; // closed, say: what draws it will say so
+    return undefined; // closed, say, or in a form that this browser does not convert: what draws it will say so
   } finally {
     frame.close();
   }

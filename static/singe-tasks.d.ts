@@ -268,7 +268,7 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
    */
   stream(
     video: HTMLVideoElement,
-    found: (answer: A, timing: { milliseconds: number; time: number; frame: ImageBitmap }) => void,
+    found: (answer: A, timing: { milliseconds: number; time: number; frame: VideoFrame | ImageBitmap }) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
   /** Of a search: one that looks through these texts, and those that it had. It shares the model. */

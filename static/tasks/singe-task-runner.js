@@ -239,7 +239,7 @@ function follow(video, following, found) {
   const run = async () => {
     while ((await Promise.race([stopped, frameOf(video)])) === "frame") {
       const [begun, time] = [performance.now(), video.currentTime];
-      const frame = await createImageBitmap(video); // the video goes on while this one is answered for
+      const frame = await shown(video);
       try {
         const [one] = await following([frame]);
         if ((await Promise.race([stopped, "running"])) !== "running") return;
@@ -251,6 +251,13 @@ function follow(video, following, found) {
   };
   return { stop, done: run() };
 }
+
+/**
+ * What a video shows, which goes on meanwhile. A bitmap of it would be drawn, and read back.
+ * @param {HTMLVideoElement} video
+ * @returns {Promise<VideoFrame | ImageBitmap>}
+ */
+const shown = async (video) => (globalThis.VideoFrame ? new VideoFrame(video) : createImageBitmap(video));
 
 /**
  * "frame" when there is a new one, "ended" when there will be none.

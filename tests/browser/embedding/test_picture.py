@@ -188,6 +188,29 @@ def test_pixels_are_the_same_with_and_without_a_canvas(page: Any) -> None:
         assert np.abs(np.array(found[3]) - expected).max() <= 1
 
 
+FRAME = """async (format) => {
+  const { pixelsOf } = await import("/singe-picture.js");
+  const [width, height] = [16, 8];
+  const data = new Uint8Array(width * height * 1.5);
+  for (const k of data.keys()) data[k] = k < width * height ? 40 + ((13 * (k % width) + 5 * k) % 160) : 128 + (k % 9);
+  const colorSpace = { primaries: "bt709", transfer: "bt709", matrix: "bt709", fullRange: false };
+  const frame = new VideoFrame(data, { format, codedWidth: width, codedHeight: height, timestamp: 0, colorSpace });
+  const found = await pixelsOf(frame);
+  const context = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  context.drawImage(frame, 0, 0);
+  frame.close();
+  const wanted = context.getImageData(0, 0, width, height).data;
+  return [found.width, found.height, Math.max(...found.data.map((x, k) => Math.abs(x - wanted[k])))];
+}"""
+
+
+@pytest.mark.parametrize("format", ["I420", "NV12"])
+def test_pixels_of_a_camera_s_frame_are_those_that_a_canvas_draws(page: Any, format: str) -> None:
+    width, height, far = page.evaluate(FRAME, format)
+    assert (width, height) == (16, 8)
+    assert far <= 2
+
+
 @pytest.mark.parametrize("size", [(5000, 3), (3, 5000), (1500, 1200), (1, 1)])
 def test_any_proportions(page: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     """Larger ones are taken out of the picture in several strips."""

@@ -312,7 +312,7 @@ STREAM = """async () => {
   const answers = [];
   await new Promise((resolve, reject) => {
     const following = ask.stream(video, (found, timing) => {
-      answers.push([Array.isArray(found), timing.milliseconds >= 0, timing.frame.width]);
+      answers.push([Array.isArray(found), timing.milliseconds >= 0, timing.frame.displayWidth]);
       if (answers.length === 4) {
         following.stop();
         following.done.then(resolve, reject);
