@@ -134,8 +134,8 @@ const KINDS = {
   picture: { text: "A picture: choose one, or drop it here", accept: "image/*", media: ["picture"] },
   video: { text: "A video: choose one, or drop it here", accept: "video/*", media: ["picture"] },
   camera: { text: "Start the camera", accept: "", media: ["picture"] },
-  sound: { text: "A sound: choose one, or drop it here", accept: "audio/*", media: ["sound", "hearing"] },
-  text: { text: "A text", accept: "", media: ["text", "speech"] },
+  sound: { text: "A sound: choose one, or drop it here", accept: "audio/*", media: ["sound", "hearing", "moonshine"] },
+  text: { text: "A text", accept: "", media: ["text", "speech", "translating"] },
 };
 const LISTED = 10;
 /** Attributes that are settings of a call: what makes a value of the text. */
@@ -144,7 +144,12 @@ const lines = (/** @type {string} */ text) =>
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
-const SETTINGS = { top: Number, threshold: Number, speed: Number, prompt: String, hypothesis: String, labels: lines, documents: lines };
+const isOn = (/** @type {string} */ text) => text !== "false";
+const SETTINGS = {
+  ...{ top: Number, threshold: Number, speed: Number, beams: Number },
+  ...{ prompt: String, hypothesis: String, language: String, src_lang: String, tgt_lang: String },
+  ...{ labels: lines, documents: lines, words: isOn },
+};
 
 /** @typedef {Extract<TaskAnswer, readonly any[]>[number]} Item */
 
@@ -332,7 +337,9 @@ export class SingeTaskElement extends SourceElement {
           ? answer.map((one) => told(one, isCosine && "score" in one ? one.score.toFixed(3) : undefined))
           : "chunks" in answer
             ? written(answer)
-            : [];
+            : "translation_text" in answer
+              ? [make("li", { textContent: answer.translation_text })]
+              : [];
     this.#list(task, items, answer);
     this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);
     return answer;

@@ -503,7 +503,8 @@ export interface TaskInfo {
     | "speaker"
     | "speakers"
     | "speak"
-    | "transcribe";
+    | "transcribe"
+    | "translate";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];

@@ -63,7 +63,9 @@ const MEDIA = {
   sound: async () => (await import("./singe-task-sounds.js")).medium,
   text: async () => (await import("./singe-task-texts.js")).medium,
   speech: async () => (await import("./singe-task-speech.js")).medium,
-  hearing: async () => (await import("./singe-task-hearing.js")).medium,
+  hearing: async () => (await import("./saying/singe-task-hearing.js")).medium,
+  moonshine: async () => (await import("./saying/singe-task-moonshine.js")).medium,
+  translating: async () => (await import("./saying/singe-task-translating.js")).medium,
 };
 
 /** What makes pixels of a picture, or of its address. */

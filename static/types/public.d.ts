@@ -504,7 +504,8 @@ export interface TaskInfo {
     | "speaker"
     | "speakers"
     | "speak"
-    | "transcribe";
+    | "transcribe"
+    | "translate";
   labels: readonly string[];
   licence: string;
   parts?: readonly string[];
@@ -714,11 +715,15 @@ export interface TaskSettings {
   speaker?: string | number;
   seed?: number | bigint | null;
   phonemes?: boolean;
-  /** Of transcribe: the code of a language, null: it is found; to English; words that may come, such as names; how many texts are followed side by side, at most 5; whether each word has its times. */
+  /** Of transcribe: the code of a language, null: it is found; to English; words that may come, such as names; whether each word has its times. */
   language?: string | null;
   translate?: boolean;
-  beams?: number;
   words?: boolean;
+  /** Of transcribe and translate: how many texts are followed side by side, at most 5, or as many as the model's files say; null: what they say. */
+  beams?: number | null;
+  /** Of translate: the codes of languages, of models that know several. */
+  src_lang?: string | null;
+  tgt_lang?: string | null;
 }
 
 /** Somebody speaks, from start to end in seconds. */
@@ -855,6 +860,8 @@ export interface TaskAnswers<Label extends string = string> {
   /** Samples from -1 to 1, and what they say. */
   speak: { audio: Float32Array; sample_rate: number; text: string };
   transcribe: Transcript;
+  /** `windows`: in how many parts a text was read that is longer than the model; `cut`: whether an answer was not at its end. */
+  translate: { translation_text: string; readonly windows?: number; readonly cut?: boolean };
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -883,7 +890,10 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
     heard: (answer: A) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
-  /** Say a text, whole or as its parts come: each sentence is an answer, and the next one is made while it is played. */
+  /**
+   * Say a text, whole or as its parts come: each sentence is an answer, and the next one is made while it is played. Of translate: a text, or one after
+   * the other; with one beam, what is said so far is told after each token.
+   */
   stream(text: string | AsyncIterable<string>, said: (answer: A) => void, settings?: TaskSettings): { stop(): void; readonly done: Promise<void> };
   /**
    * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. Landmarks are followed. `done` ends with the

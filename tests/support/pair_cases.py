@@ -89,5 +89,18 @@ def folder_of_case(path: Path, case: Mapping[str, Any], **changes: Any) -> Path:
     return path
 
 
+def moonshine_folder(path: Path) -> Path:
+    """A Moonshine with a tokenizer, whose tokens are signs."""
+    folder = folder_of_case(path, read_pairs()["moonshine"])
+    vocabulary = {chr(97 + k): k for k in range(VOCABULARY)}
+    values = {
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+        "decoder": {"type": "Fuse"},
+        "added_tokens": [],
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    return folder
+
+
 def read_pairs() -> dict[str, Any]:
     return json.loads(gzip.decompress(FIXTURE.read_bytes()))["cases"]

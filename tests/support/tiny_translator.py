@@ -64,3 +64,24 @@ def translator(folder: Path, *languages: str, **generation: Any) -> Path:
         (folder / name).write_bytes(sentence_pieces())
     (folder / "vocab.json").write_text(json.dumps(vocabulary(*languages)))
     return folder
+
+
+def translator_of(folder: Path, family: str) -> Path:
+    """A folder of another family that knows two languages: "m2m_100", whose languages are marks, or "t5", which has phrases for pairs."""
+    case = read_pairs()[family]
+    tasks = {
+        "translation_en_to_de": {"prefix": "the cat: ", "num_beams": 2, "max_length": 9},
+        "translation_en_to_fr": {"prefix": "!"},
+    }
+    folder_of_case(folder, case, **({"task_specific_params": tasks} if family == "t5" else {}))
+    told = {
+        **case["generation"], "max_length": 14, "min_length": 7, "num_beams": 3, "no_repeat_ngram_size": 2, "bad_words_ids": [[7], [9, 11]],
+    }  # fmt: skip
+    (folder / "generation_config.json").write_text(json.dumps(told))
+    if family == "t5":
+        (folder / "spiece.model").write_bytes(sentence_pieces())
+        return folder
+    (folder / "sentencepiece.bpe.model").write_bytes(sentence_pieces(2))
+    (folder / "vocab.json").write_text(json.dumps({text: k for text, k in vocabulary().items() if k < 58}))
+    (folder / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": ["__en__", "__de__"]}))
+    return folder

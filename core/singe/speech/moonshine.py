@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,8 @@ _SEARCHED: Final = 10
 """Seconds before the end of a window in which its quietest place is looked for."""
 _QUIET: Final = RATE // 10
 """Samples whose power is compared."""
+CUT: Final[Mapping[str, float]] = {"live": LIVE_EVERY, "seconds": MAX_SECONDS, "searched": _SEARCHED, "quiet": _QUIET}
+"""All of these, for a page, which does as this module."""
 
 
 class MoonshineTranscriber:
@@ -27,7 +29,8 @@ class MoonshineTranscriber:
 
     def __init__(self, model: SourceReader, tokenizer: Tokenizer, rules: GenerationRules) -> None:
         self.model: Final = model
-        self._tokenizer, self._rules = tokenizer, rules
+        self.rules: Final = rules
+        self._tokenizer = tokenizer
 
     def __call__(self, samples: np.ndarray, beams: int | None) -> Transcript:
         """What is said in samples (count,), 16,000 a second."""
@@ -57,7 +60,7 @@ class MoonshineTranscriber:
         if len(samples) < LEAST_SAMPLES:
             return []
         self.model.hear(samples)
-        rules = self._rules if beams is None else replace(self._rules, beams=beams)
+        rules = self.rules if beams is None else replace(self.rules, beams=beams)
         tokens, _ = generated(self.model, rules)
         text = self._tokenizer.decode(tokens).strip()
         seconds = place / RATE, (place + len(samples)) / RATE

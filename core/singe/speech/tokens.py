@@ -22,10 +22,31 @@ _LANGUAGE: Final = re.compile(r"<\|([a-z]{2,3})\|>")
 _NO_SPEECH: Final = ("<|nospeech|>", "<|nocaptions|>")
 
 
+_MARKS: Final = ("end", "start", "before", "transcribe", "translate", "no_speech", "no_times", "times")
+
+
 class WhisperTokens:
     """languages: by code, of a model that has several; times: the first of the tokens that stand for times."""
 
-    def __init__(self, tokenizer: Tokenizer, d: WhisperDescription, name: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, table: Mapping[str, Any], vocabulary: int, name: str) -> None:
+        """table: as `table` gives it, or as a file has it, which may hold anything; vocabulary: how many tokens the model scores."""
+        lists = [table.get("never"), table.get("never_first"), [table.get(key) for key in _MARKS]]
+        lists.append(list(codes.values()) if isinstance(codes := table.get("languages"), dict) else None)
+        first_times = table.get("first_times")
+        fits = all(isinstance(x, list) and all(type(k) is int and 0 <= k < vocabulary for k in x) for x in lists)
+        if not fits or type(first_times) is not int or first_times < 0:
+            raise FormatError(f"{name}: not the table of a Whisper's tokens below {vocabulary}; export it once more")
+        self.tokenizer = tokenizer
+        self.end, self.start, self.before = table["end"], table["start"], table["before"]
+        self.transcribe, self.translate = table["transcribe"], table["translate"]
+        self.no_speech, self.no_times, self.times = table["no_speech"], table["no_times"], table["times"]
+        self.languages: Mapping[str, int] = dict(table["languages"])
+        self.never, self.never_first = (np.array(table[key], np.int64) for key in ("never", "never_first"))
+        self.first_times: int = first_times
+
+    @classmethod
+    def of_model(cls, tokenizer: Tokenizer, d: WhisperDescription, name: str) -> WhisperTokens:
+        """By the names that a tokenizer has for them."""
         ids = {tokenizer.vocabulary[k].decode("utf-8", "replace"): k for k in tokenizer.special}
 
         def mark(*names: str) -> int:
@@ -36,39 +57,27 @@ class WhisperTokens:
                 )
             return found
 
-        self.tokenizer = tokenizer
-        self.end, self.start, self.before = (
-            mark("<|endoftext|>"),
-            mark("<|startoftranscript|>"),
-            mark("<|startofprev|>"),
-        )
-        self.transcribe, self.translate = mark("<|transcribe|>"), mark("<|translate|>")
-        self.no_speech, self.no_times = mark(*_NO_SPEECH), mark("<|notimestamps|>")
-        self.times = self.no_times + 1
-        if d.vocabulary - self.times <= d.positions:
-            raise FormatError(f"{name}: {d.vocabulary - self.times} tokens of times, expected {d.positions + 1}")
+        end, start, before = mark("<|endoftext|>"), mark("<|startoftranscript|>"), mark("<|startofprev|>")
+        transcribe, translate = mark("<|transcribe|>"), mark("<|translate|>")
+        no_speech, no_times = mark(*_NO_SPEECH), mark("<|notimestamps|>")
+        times = no_times + 1
+        if d.vocabulary - times <= d.positions:
+            raise FormatError(f"{name}: {d.vocabulary - times} tokens of times, expected {d.positions + 1}")
         codes = {m[1]: k for text, k in ids.items() if (m := _LANGUAGE.fullmatch(text)) and k < d.vocabulary}
-        # Models of English alone have the marks of languages, and use none.
-        self.languages: Mapping[str, int] = codes if self.end != ENGLISH_END else {}
-        marks = (
-            self.transcribe,
-            self.translate,
-            self.start,
-            self.before,
-            self.no_speech,
-            *_optional(ids, "<|startoflm|>"),
-        )
-        self.never = np.array(sorted({*d.suppressed, *marks}), np.int64)
-        self.never_first = np.array(
-            sorted({*d.suppressed_first, self.end, *tokenizer.encode(" ", add_special=False)}), np.int64
-        )
-        self.first_times = round(FIRST_TIME / SECONDS)
+        marks = (transcribe, translate, start, before, no_speech, *_optional(ids, "<|startoflm|>"))
+        table = {
+            **dict(zip(_MARKS, (end, start, before, transcribe, translate, no_speech, no_times, times), strict=True)),
+            "first_times": round(FIRST_TIME / SECONDS), "never": sorted({*d.suppressed, *marks}),
+            "never_first": sorted({*d.suppressed_first, end, *tokenizer.encode(" ", add_special=False)}),
+            # Models of English alone have the marks of languages, and use none.
+            "languages": codes if end != ENGLISH_END else {},
+        }  # fmt: skip
+        return cls(tokenizer, table, d.vocabulary, name)
 
     def table(self) -> dict[str, Any]:
         """What a page needs of them."""
-        names = ("end", "start", "before", "transcribe", "translate", "no_speech", "no_times", "times", "first_times")
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in (*_MARKS, "first_times")},
             "never": self.never.tolist(), "never_first": self.never_first.tolist(), "languages": dict(self.languages),
         }  # fmt: skip
 

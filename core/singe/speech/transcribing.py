@@ -126,7 +126,7 @@ class Course:
         """Write down all that is left. The loudest of all of it decides what is silent."""
         frames = self._model.description.frames
         for first in range(self._place, self._place + self._left, frames):
-            self._peak = max(self._peak, float(self._model.powers(self._samples, first).max()))
+            self._peak = max(self._peak, self._model.window(self._samples, first)[1])
         self._write_windows(1)
 
     def transcript(self, more: Sequence[SpokenPart] = ()) -> Transcript:
@@ -152,13 +152,13 @@ class Course:
 
     def _take(self, size: int) -> None:
         """Let the model hear the window of so many frames."""
-        powers = self._model.powers(self._samples, self._place)
-        self._peak = max(self._peak, float(powers.max()))
+        window, loudest = self._model.window(self._samples, self._place)
+        self._peak = max(self._peak, loudest)
         if self._language is None:
-            self._model.hear(powers, self._peak, self._model.description.frames)
+            self._model.hear(window, self._peak, self._model.description.frames)
             scores = self._model.texts(1).add([[self._tokens.start]])[0, 0]
             self._language = max(self._tokens.languages, key=lambda code: scores[self._tokens.languages[code]])
-        self._model.hear(powers, self._peak, size)
+        self._model.hear(window, self._peak, size)
 
     def _text_at(self, temperature: float, beams: int) -> WindowText:
         begun = self._tokens.begun(self._language, self._options.translate)

@@ -11,11 +11,12 @@ from .medium import is_list
 
 
 class AnyTask:
-    """kind: its name. settings: what a call may choose, and the defaults."""
+    """kind: its name. settings: what a call may choose, and the defaults. held: its models, until it is closed."""
 
-    def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, settings: Mapping[str, Any], held: object) -> None:
         self.kind = kind
         self.settings = settings
+        self._held = held
 
     @property
     def device(self) -> Device:
@@ -31,7 +32,17 @@ class AnyTask:
 
     def close(self) -> None:
         """Give up the models; later calls are refused."""
-        raise NotImplementedError
+        self._held = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._held is None
+
+    def _open(self) -> Any:
+        """What is held; an InputError where the task is closed."""
+        if self._held is None:
+            raise InputError(f"{self.kind}: the task is closed; make another with sg.task")
+        return self._held
 
     def __call__(self, source: Any, **settings: Any) -> Any:
         """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a sound: a path, a URL, bytes, or an array with
@@ -63,6 +74,3 @@ class AnyTask:
             told = f"expected some of {', '.join(self.settings)}" if self.settings else "it takes none"
             raise InputError(f"{self.kind}: got {', '.join(sorted(unknown))}; {told}")
         return {**self.settings, **settings}
-
-    def _closed(self) -> InputError:
-        return InputError(f"{self.kind}: the task is closed; make another with sg.task")

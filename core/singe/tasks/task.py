@@ -66,24 +66,18 @@ class Task(AnyTask):
 
     def __init__(self, model: Model, info: TaskSpec, files: Files | None = None) -> None:
         self._kind = kind_named(info.kind)
-        super().__init__(info.kind, self._kind.settings)
+        super().__init__(info.kind, self._kind.settings, model)
         self.info = info
         self.files: Files = files or {}
-        self._model: Model | None = model
         self._opened: Final = self._kind.medium.open(self._kind, info, self.files)
 
     @property
     def model(self) -> Model:
-        if self._model is None:
-            raise self._closed()
-        return self._model
+        return self._open()
 
     @property
     def device(self) -> Device:
         return self.model.device
-
-    def close(self) -> None:
-        self._model = None
 
     def save(self, path: str | Path, dtype: str | None = None) -> None:
         """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
@@ -130,10 +124,10 @@ class Task(AnyTask):
         return dict(zip((x.name for x in program.outputs), outputs, strict=True))
 
     def __repr__(self) -> str:
-        if self._model is None:
+        if self.is_closed:
             return f"<task {self.info.kind}, closed>"
         labels = f", {len(self.info.labels)} labels" if self.info.labels else ""
-        return f"<task {self.info.kind}: {escaped(self._model.name)} on {self._model.device.name}, {self.info.preparation}{labels}>"
+        return f"<task {self.info.kind}: {escaped(self.model.name)} on {self.model.device.name}, {self.info.preparation}{labels}>"
 
 
 @overload
@@ -160,7 +154,11 @@ def task(  # pyright: ignore[reportOverlappingOverload]
 
 @overload
 def task(  # pyright: ignore[reportOverlappingOverload]
-    kind: Literal["translate"], model: str | Path | None = None, *, device: str | Device = "auto"
+    kind: Literal["translate"],
+    model: str | Path | None = None,
+    *,
+    device: str | Device = "auto",
+    weights: str | None = None,
 ) -> TranslateTask: ...
 
 
@@ -187,11 +185,11 @@ def task(
     leaves them open. head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of
     this head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "landmarks", "ocr", "transcribe", "speak" and "translate" take a device and nothing else. "landmarks": of hands, "zoo:pose",
+    "landmarks", "ocr", "transcribe", "speak" and "translate" take a device, and what is said here. "landmarks": of hands, "zoo:pose",
     "zoo:face-mesh", or a folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and
-    characters.txt if they are needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2; weights: to which form matrices of
-    floats are rounded, such as "q8_0". "speak": a voice of Piper, VOICE.onnx, with VOICE.onnx.json beside it, or Kokoro. "translate": a folder of
-    Hugging Face of Marian, M2M100, NLLB, T5 or mT5.
+    characters.txt if they are needed. "transcribe": a folder of Whisper, of Hugging Face or CTranslate2, or of Moonshine. "speak": a voice of
+    Piper, VOICE.onnx, with VOICE.onnx.json beside it, or Kokoro. "translate": a folder of Hugging Face of Marian, M2M100, NLLB, T5 or mT5. All of
+    these take their bundles, too. weights, of "transcribe" and "translate": to which form matrices of floats are rounded, such as "q8_0".
     """
     several = kind in CHAINS or kind in SAYING
     if not several:
@@ -259,7 +257,7 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
         ) from None
 
 
-_TAKEN: Final[Mapping[str, Sequence[str]]] = {"transcribe": ("weights",)}
+_TAKEN: Final[Mapping[str, Sequence[str]]] = {"transcribe": ("weights",), "translate": ("weights",)}
 """What a task of several models takes beside a device."""
 
 

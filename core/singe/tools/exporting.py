@@ -14,10 +14,8 @@ from ..errors import InputError
 from ..files.places import is_language
 from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
-from ..tasks.chains.task import ChainTask
 from ..tasks.labels import read_labels
 from ..tasks.spec import TaskSpec
-from ..tasks.task import Task
 from ..texts import say
 from .export.bundle import ONNX_SUFFIX, Bundle
 from .export.bundle import export as export_bundle
@@ -39,7 +37,8 @@ _OF_BUNDLES: Final = (
 """Options that say what the bundle of a model of numbers has."""
 
 
-TRANSCRIBE: Final = "transcribe"
+WEIGHED: Final = ("transcribe", "translate")
+"""Tasks whose matrices may be rounded when they are exported."""
 LORA: Final = "lora"
 """What --train says of a language model."""
 _OF_LEARNING: Final = ("batch", "lr", "learn", "rank", "length")
@@ -69,9 +68,9 @@ def export(args: Namespace) -> int | None:
     if args.weights is not None:
         if args.weights not in ROUNDED:
             raise InputError(f"--weights {args.weights} needs --freestanding")
-        if args.train is not None or args.hub or not (kind == TRANSCRIBE or is_language(args.model)):
+        if args.train is not None or args.hub or not (kind in WEIGHED or is_language(args.model)):
             raise InputError(
-                f"--weights {args.weights} needs a language model, without --train or --hub, or --task {TRANSCRIBE}"
+                f"--weights {args.weights} needs a language model, without --train or --hub, or --task {' or '.join(WEIGHED)}"
             )
     if args.sample is not None and args.weights is None:
         raise InputError(f"--sample needs --weights {', '.join(ROUNDED)}")
@@ -177,9 +176,6 @@ def _text_of(path: str) -> str:
 
 
 def _export_task(args: Namespace, kind: str) -> None:
-    from ..tasks.saying.speak import SpeakTask  # noqa: PLC0415 (other commands speak not)
-    from ..tasks.saying.transcribe import TranscribeTask  # noqa: PLC0415
-
     ready = f"{args.model}, which is exported as its task; give the file that `singe zoo` prints, for the model alone"
     _refuse(
         args,
@@ -187,8 +183,6 @@ def _export_task(args: Namespace, kind: str) -> None:
         ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"),
     )
     made = task_of(args, kind, DEFAULT, args.labels)
-    if not isinstance(made, (Task, ChainTask, SpeakTask, TranscribeTask)):
-        raise InputError(f"export: {kind} is a task that runs in Python, and is not exported yet")
     with doing("exporting"):
         bundle = export_bundle(
             made, args.out, args.targets, dtype=args.dtype, force=args.force, readable=args.readable,
@@ -197,7 +191,8 @@ def _export_task(args: Namespace, kind: str) -> None:
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
-    say(f"\n{made!r}" + (f", decoded as {made.info.head!r}" if isinstance(made.info, TaskSpec) else ""))
+    info = getattr(made, "info", None)
+    say(f"\n{made!r}" + (f", decoded as {info.head!r}" if isinstance(info, TaskSpec) else ""))
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     folder = f"./{quote(Path(args.out).resolve().name)}/"
     lines = (

@@ -10,10 +10,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ..dtypes import float32
+from ..errors import InputError
 from ..late_dataclass import dataclass
 from ..ops.products.blocks import packed
 from .stored import PackedMatrix, StoredArray
 
+_OF_PLACES: Final = (".positions.weight", ".distances.weight")
+_OF_TABLES: Final = "q8_0"
 _AT_ONCE: Final = 1 << 20
 """Elements that are rounded at once."""
 _SCALES_TOGETHER: Final = 8
@@ -181,3 +184,18 @@ def rounded(array: StoredArray, name: str) -> StoredArray:
         return ((q - zero) * scale).astype(np.float32).reshape(n, depth)
 
     return replace(array, dtype=float32, stored=name, read=read, packed=packed_)
+
+
+def with_rounded(
+    stored: Mapping[str, StoredArray], form: str | None, table: str, name: str
+) -> Mapping[str, StoredArray]:  # fmt: skip
+    """The tensors of a network with its matrices in a form, but for tables of positions; None: as they are. table: the name of that of tokens,
+    which has 8 bits at least; name: of the network, for errors."""
+    if form is None:
+        return stored
+    if form not in FORMS:
+        raise InputError(f"{name}: weights {form!r:.40}, expected one of {', '.join(FORMS)}")
+    return {
+        key: array if key.endswith(_OF_PLACES) else rounded(array, _OF_TABLES if key == table else form)
+        for key, array in stored.items()
+    }

@@ -154,7 +154,7 @@ def test_a_bundle_that_lacks_a_fact_is_told_which(site: tuple[Server, Path]) -> 
       return medium.whyNot(info);
     };
     return [medium.whyNot(given.info), given.names.flatMap((name) => [told(name), told(name, [{}])]), told("rules", null)];"""
-    url = (STATIC / "tasks" / "singe-task-hearing.js").as_uri()
+    url = (STATIC / "tasks" / "saying" / "singe-task-hearing.js").as_uri()
     right, wrong, table = node(body, medium=url, info=info, names=names)
     assert not right
     assert wrong == [f"it does not say how it hears: {name}" for name in names for _ in range(2)]

@@ -28,7 +28,7 @@ WINDOW = FRAMES * 160
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> WhisperTokens:
     files = opened(tiny_whisper.hugging_face(tmp_path_factory.mktemp("whisper")))
-    return WhisperTokens(Tokenizer.of_file(files.tokenizer), files.description, files.name)
+    return WhisperTokens.of_model(Tokenizer.of_file(files.tokenizer), files.description, files.name)
 
 
 class Script:
@@ -42,11 +42,11 @@ class Script:
         self.windows: list[tuple[int, int]] = []
         self.count, self._at = 1, 0
 
-    def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
+    def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
         self._first = first
-        return np.zeros((FRAMES, tiny_whisper.BANDS), np.float32)
+        return np.zeros((FRAMES, tiny_whisper.BANDS), np.float32), 0.0
 
-    def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
+    def hear(self, window: np.ndarray, peak: float, count: int) -> None:
         self.windows.append((self._first, count))
 
     def texts(self, count: int) -> Script:
@@ -159,7 +159,7 @@ def test_the_cheapest_path_is_the_cheapest_of_all() -> None:
 
 def test_words_have_times_within_their_window(tmp_path: Path) -> None:
     files = opened(tiny_whisper.hugging_face(tmp_path / "m"))
-    tokens = WhisperTokens(Tokenizer.of_file(files.tokenizer), files.description, files.name)
+    tokens = WhisperTokens.of_model(Tokenizer.of_file(files.tokenizer), files.description, files.name)
     model = files.model("numpy")
     window = tiny_whisper.window()
     model.hear(window, float(window.max()), FRAMES)

@@ -13,12 +13,13 @@ from devices import NUMPY, RUNNERS
 from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
+from singe.language.encoder_decoders.running import MOST_TEXTS
 from singe.speech.hearing.mel import slaney_bands
 from singe.speech.whisper.files import files_in
 from singe.speech.whisper.model import SpeechModel
 from singe.speech.whisper.onnx_weights import onnx_weights
 from singe.speech.whisper.spectrogram import LENGTH, STEP, sample_count, samples_for
-from singe.speech.whisper.whole import MOST_TEXTS, TYPES
+from singe.speech.whisper.whole import TYPES
 from singe.weights import read_weights
 
 pytestmark = pytest.mark.slow
@@ -65,8 +66,8 @@ def test_one_program_with_all_functions_says_what_several_models_say(folder: Pat
     d, ids = several.description, list(tiny_whisper.IDS)
     seconds = np.arange(sample_count(d.frames)) / 16_000
     samples = (np.sin(900 * seconds * seconds) * 0.4).astype(np.float32)
-    powers = several.powers(samples, 2)
-    peak = float(powers.max()) + 1
+    powers, loudest = several.window(samples, 2)
+    peak = loudest + 1
     several.hear(powers, peak, tiny_whisper.COUNT)
     seen, scores = several.align(ids)
     session = several.whole("whisper").session()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_whisper
 from command_line import run
-from pair_cases import folder_of_case, read_pairs, source_of
+from pair_cases import moonshine_folder, read_pairs, source_of
 
 import singe as sg
 from singe.errors import InputError
@@ -101,14 +101,7 @@ def test_a_sound_of_no_length_has_no_text(folder: Path) -> None:
 def test_moonshine_is_a_row_under_transcribe(tmp_path: Path) -> None:
     """What its network gives is compared with transformers' in tests/conformance/language."""
     case = read_pairs()["moonshine"]
-    folder = folder_of_case(tmp_path, case)
-    vocabulary = {chr(97 + k): k for k in range(60)}
-    values = {
-        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
-        "decoder": {"type": "Fuse"},
-        "added_tokens": [],
-    }
-    (folder / "tokenizer.json").write_text(json.dumps(values))
+    folder = moonshine_folder(tmp_path)
     transcribe = sg.task("transcribe", folder, device="numpy")
     sound = source_of("moonshine")
     answer = transcribe(sound, sampling_rate=16_000)

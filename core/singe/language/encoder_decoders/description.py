@@ -18,7 +18,8 @@ MAX_ROOM: Final = 1 << 14
 MAX_PLACES: Final = 1 << 26
 """The most numbers of a table of positions, which is computed where a file has none."""
 MAX_KEYS: Final = 1 << 28
-"""The most elements of the keys of all layers, at as many positions as there is room for: these are states, whatever the file holds."""
+"""The most elements of the keys of all layers, at as many positions as there is room for, of all texts side by side: these are states,
+whatever the file holds."""
 ACTIVATIONS: Final[Mapping[str, str]] = {
     "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "swish": "silu", "silu": "silu", "gated-gelu": "gelu_tanh",
     "gated-silu": "silu", "gated-relu": "relu",
@@ -134,6 +135,15 @@ def _check_memory(room: int, width: int, stacks: Sequence[StackDescription], nam
             raise FormatError(
                 f"{name}: {room} positions of {stack.heads} heads of {stack.size} in {stack.layers} layers, expected at most {MAX_KEYS} numbers in all"
             )
+
+
+def check_room(d: PairDescription, texts: int) -> None:
+    """Refuse so many texts side by side if their keys take too much memory."""
+    of_one = d.decoder.layers * d.decoder.heads * d.decoder.size * d.room
+    if texts * of_one > MAX_KEYS:
+        raise InputError(
+            f"beams: {texts} texts side by side, each of {d.room} positions in {d.decoder.layers} layers: expected at most {MAX_KEYS // of_one}"
+        )
 
 
 def _stack(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import FormatError, InputError
+from ...errors import InputError
 from ...files.bounded import read_json_object
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...weights import read_weights
+from ...weights.renaming import Renaming
+from ...weights.rounding import with_rounded
 from ...weights.stored import StoredArray
 from ..files import Tensors
 from .description import PairDescription, of_config
@@ -21,6 +22,7 @@ from .running import PairModel, SourceReader
 
 CONFIG: Final = "config.json"
 GENERATION: Final = "generation_config.json"
+TABLE: Final = "tokens.weight"
 WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 
 
@@ -41,8 +43,8 @@ def files_in(folder: Path, others: Sequence[str]) -> dict[str, Path]:
     return {name: folder / name for name in names if (folder / name).is_file()} | onnx_files_in(folder)
 
 
-def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
-    """The model of files by their names in a folder. name: for errors."""
+def open_pair(files: Mapping[str, Path], name: str, form: str | None = None) -> PairFiles:
+    """The model of files by their names in a folder. name: for errors; form: to which matrices of floats are rounded."""
     weights = next((files[f] for f in WEIGHTS if f in files), None)
     if (weights is None and not is_onnx(files)) or CONFIG not in files:
         raise InputError(
@@ -53,6 +55,8 @@ def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
     description = of_config(config, f"{name}: {CONFIG}")
     if weights is None:
+        if form is not None:
+            raise InputError(f"{name}: weights {form!r:.40} need {WEIGHTS[0]}; ONNX files stay as they are")
         d, of_sound = description, description.family.rotated
         shape = OnnxShape(
             d.decoder.layers,
@@ -65,7 +69,7 @@ def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
         def model(device: str | Device) -> SourceReader:
             return OnnxPair(shape, files, device)
     else:
-        stored = _renamed(read_weights(weights).stored, description, str(weights))
+        stored = with_rounded(_renamed(read_weights(weights).stored, description, str(weights)), form, TABLE, name)
 
         def model(device: str | Device) -> SourceReader:
             return PairModel(description, Tensors(stored, str(weights)), device)
@@ -75,21 +79,15 @@ def open_pair(files: Mapping[str, Path], name: str) -> PairFiles:
 
 def _renamed(found: Mapping[str, StoredArray], d: PairDescription, name: str) -> dict[str, StoredArray]:
     """The tensors under our names, without those that come twice. A table of tokens that only one part's name has is the table of both."""
-    rules = [(re.compile(pattern), new) for pattern, new in d.family.tensors.items()]
-    stored: dict[str, StoredArray] = {}
+    renaming = Renaming(d.family.tensors, d.family.name, name)
     twice: list[StoredArray] = []
     for key, array in found.items():
         base, _, last = key.rpartition(".") if key.endswith((".weight", ".bias")) else (key, "", "")
-        new = next((m.expand(to) for rule, to in rules if (m := rule.fullmatch(base))), None)
-        if new is None:
-            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in {d.family.name}")
+        new = renaming.base_of(key, base)
         if not new or (new == "head" and d.tied):
             twice.append(array)
-            continue
-        whole = f"{new}.{last}" if last else new
-        if whole in stored:
-            raise FormatError(f"{name}: the tensor {key!r:.80} comes twice")
-        stored[whole] = array
-    if "tokens.weight" not in stored and twice:
-        stored["tokens.weight"] = twice[0]
-    return stored
+        else:
+            renaming.keep(key, f"{new}.{last}" if last else new, array)
+    if TABLE not in renaming.stored and twice:
+        renaming.stored[TABLE] = twice[0]
+    return renaming.stored

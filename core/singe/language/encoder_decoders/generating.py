@@ -51,6 +51,15 @@ class GenerationRules:
     no_repeats: int = 0
     renormalized: bool = False
 
+    def to_config(self) -> dict[str, Any]:
+        """As a generation_config.json says it, for `rules_of` and for a page."""
+        return {
+            "decoder_start_token_id": self.start, "eos_token_id": sorted(self.ends), "max_new_tokens": self.most, "num_beams": self.beams,
+            "length_penalty": self.length_penalty, "early_stopping": self.early_stopping, "bad_words_ids": [list(x) for x in self.bad_words],
+            "forced_bos_token_id": self.first, "forced_eos_token_id": self.last, "min_length": self.least,
+            "no_repeat_ngram_size": self.no_repeats, "renormalize_logits": self.renormalized,
+        }  # fmt: skip
+
     def are_whole(self, tokens: Sequence[int]) -> bool:
         """Whether a text was said to its end, which was not forced because it has all tokens that it may have."""
         return bool(tokens) and tokens[-1] in self.ends and (len(tokens) < self.most or self.last is None)

@@ -20,7 +20,7 @@ from ..files import Tensors
 from ..layers import Projections, embeddings, floats
 from .description import PairDescription
 from .layers import Distances, LayerMaker, PairDecoderLayer, PairEncoderLayer, by_head
-from .sounds import SoundStem, sound_room
+from .sounds import FRAME, MAX_FRAMES, MAX_SECONDS, RATE, SoundStem, frames_of, positions_of, sound_room
 
 States = Mapping[str, tuple[tuple[int, ...], str]]
 SAY_TYPES: Final[Mapping[str, str]] = {
@@ -37,9 +37,24 @@ def source_room(d: PairDescription) -> int:
     return sound_room(d) if d.family.rotated else d.room
 
 
+def source_input(d: PairDescription) -> tuple[Sequence[int | str], str]:
+    """The shape and the type of a source: of tokens, or of frames of samples."""
+    return ((f"F<={MAX_FRAMES}", FRAME), "float32") if d.family.rotated else ((f"S<={d.room}",), "int32")
+
+
+def heard_bound(d: PairDescription) -> str:
+    """The size that says how much of a source there is: how many tokens, or samples."""
+    return f"H<={MAX_SECONDS * RATE if d.family.rotated else d.room}"
+
+
+def as_source(given: Sequence[int] | np.ndarray, of_sound: bool) -> np.ndarray:
+    """Tokens or samples, as `source_input` says."""
+    return frames_of(np.asarray(given, np.float32)) if of_sound else np.asarray(given, np.int32)
+
+
 def say_shapes(d: PairDescription, texts: int) -> dict[str, Sequence[int | str]]:
     return {
-        "ids": (texts, "T"), "keys": (f"K<={d.room}", 0), "rows": ("R", 0), "heard": (f"S<={source_room(d)}", 0), "order": (texts,),
+        "ids": (texts, "T"), "keys": (f"K<={d.room}", 0), "rows": ("R", 0), "heard": (heard_bound(d), 0), "order": (texts,),
     }  # fmt: skip
 
 
@@ -114,9 +129,10 @@ class PairNetwork(
         shape = (heads, room, self.description.decoder.size)
         return {f"{name}_{k}": (shape, "float32") for k in range(len(self.decoder)) for name in names}
 
-    def hear(self, source: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """source: tokens (S,), or samples (N,). What the encoder makes of it (S, width), which the states hold as keys and values."""
-        x = self._embedded(source) if self.stem is None else self.stem(source)
+    def hear(self, source: Tensor, heard: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """source: tokens (S,), or frames (F, FRAME); heard (H, 0): how many tokens or samples it has. What the encoder makes of it
+        (positions, width), which the states hold as keys and values."""
+        x = self._embedded(source) if self.stem is None else self.stem(source, heard.shape[0])
         count = x.shape[0]
         if self.encoder_places is not None:
             x = x + self.encoder_places[:count]
@@ -134,11 +150,11 @@ class PairNetwork(
         self, ids: Tensor, keys: Tensor, rows: Tensor, heard: Tensor, order: Tensor, **states: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """ids (texts, T): tokens that follow those of the texts so far, each of which goes on from the one that `order` names; keys (K, 0):
-        how many tokens a text has then; rows (R, 0): the scores (texts · R, vocabulary) after the last R of each are given; heard (S, 0):
-        how many positions the source has."""
+        how many tokens a text has then; rows (R, 0): the scores (texts · R, vocabulary) after the last R of each are given; heard (H, 0):
+        how many tokens or samples the source has."""
         texts, length = ids.shape
         used, count = keys.shape[0], rows.shape[0]
-        past = used - length
+        past, positions = used - length, self._positions(heard.shape[0])
         x = self._embedded(ids.reshape(-1))
         width = x.shape[-1]
         if self.decoder_places is not None:
@@ -148,10 +164,13 @@ class PairNetwork(
         updated = dict(states)
         for k, layer in enumerate(self.decoder):
             own = {name: states[f"{name}_{k}"] for name in ("heard_keys", "heard_values", "keys", "values")}
-            x, after = layer(x, texts, past, used, heard.shape[0], order, distances, own)
+            x, after = layer(x, texts, past, used, positions, order, distances, own)
             updated |= {f"{name}_{k}": y for name, y in after.items()}
         last = x.reshape(texts, length, width)[:, length - count :].reshape(texts * count, width)
         return self._scores(last), updated
+
+    def _positions(self, heard: Any) -> Any:
+        return heard if self.stem is None else positions_of(heard)
 
     def _embedded(self, ids: Tensor) -> Tensor:
         x, scale = self.embedding(ids), self.description.embedding_scale

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...errors import FormatError
+from ...errors import FormatError, InputError
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
@@ -96,6 +96,11 @@ class OnnxPair:
 
     def texts(self, count: int) -> OnnxTexts:
         return OnnxTexts(self, count)
+
+    def whole(self, name: str, texts: int) -> Model:
+        raise InputError(
+            f"{name}: ONNX files of an encoder and a decoder are not exported for pages; give a folder with model.safetensors"
+        )
 
 
 class OnnxTexts:

@@ -13,6 +13,7 @@ from ...model.model import Model
 from ...runtime.device import Device
 from ...tensors.tensor import Tensor
 from ...weights import read_weights
+from ...weights.renaming import Renaming
 from ...weights.stored import StoredArray
 from ..files import Tensors
 from .description import MAX_SIZE, EncoderDescription, of_config
@@ -61,22 +62,19 @@ def _renamed(
     found: Mapping[str, StoredArray], d: EncoderDescription, head: EncoderHead, name: str
 ) -> dict[str, StoredArray]:
     """The tensors under our names, without those of other heads."""
-    rules = [(re.compile(pattern), new) for pattern, new in d.family.tensors.items()]
-    stored: dict[str, StoredArray] = {}
+    renaming = Renaming(d.family.tensors, d.family.name, name)
     for key, array in found.items():
         if _IGNORED.fullmatch(key):
             continue
         base, _, last = key.rpartition(".")
-        new = next((m.expand(to) for rule, to in rules if (m := rule.fullmatch(base))), None)
-        end = _LAST.get(last, last)
-        if new is None or end not in ("weight", "bias"):
-            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in {d.family.name}")
-        if new.startswith(_OF_HEADS) and new not in head.tensors:
-            continue
+        new, end = renaming.base_of(key, base), _LAST.get(last, last)
+        if end not in ("weight", "bias"):
+            raise renaming.unknown(key)
         whole = f"{new}.{end}"
-        if whole == "words.output.weight" and d.tied:
+        if (new.startswith(_OF_HEADS) and new not in head.tensors) or (whole == "words.output.weight" and d.tied):
             continue
-        if whole in stored and whole != "words.output.bias":  # which files have under two names
-            raise FormatError(f"{name}: the tensor {key!r:.80} comes twice")
-        stored[whole] = array
-    return stored
+        if whole == "words.output.bias":
+            renaming.stored[whole] = array  # files have it under two names
+        else:
+            renaming.keep(key, whole, array)
+    return renaming.stored

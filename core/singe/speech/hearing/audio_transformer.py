@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from ...runtime.device import Device
 from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
 from ...weights import read_weights
+from ...weights.renaming import Renaming
 from ...weights.stored import StoredArray
 
 TYPE: Final = "audio-spectrogram-transformer"
@@ -160,16 +160,8 @@ def audio_transformer(weights: Path, config: Path, device: str | Device, name: s
 
 
 def _renamed(tensors: Mapping[str, StoredArray], name: str) -> dict[str, StoredArray]:
-    rules = [(re.compile(pattern), new) for pattern, new in _NAMES.items()]
-    stored: dict[str, StoredArray] = {}
+    renaming = Renaming(_NAMES, TYPE, name)
     for key, array in tensors.items():
-        own = key.removeprefix(_BASE)
-        base, _, last = own.rpartition(".")
-        if base == "embeddings":
-            stored[last] = array
-            continue
-        new = next((m.expand(to) for rule, to in rules if (m := rule.fullmatch(base))), None)
-        if new is None:
-            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in {TYPE}")
-        stored[f"{new}.{last}"] = array
-    return stored
+        base, _, last = key.removeprefix(_BASE).rpartition(".")
+        renaming.keep(key, last if base == "embeddings" else f"{renaming.base_of(key, base)}.{last}", array)
+    return renaming.stored

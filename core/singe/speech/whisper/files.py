@@ -21,7 +21,8 @@ from ...language.files import Tensors
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...weights import read_weights
-from ...weights.rounding import FORMS, rounded
+from ...weights.renaming import Renaming
+from ...weights.rounding import with_rounded
 from ...weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
 from .model import SpeechModel, WhisperModel
@@ -69,8 +70,7 @@ _OF_CTRANSLATE2: Final[Mapping[str, str]] = {
 }
 """Names of tensors without what comes last ↦ ours."""
 _LAST: Final = {"gamma": "weight", "beta": "bias", "encodings": "weight"}
-_PLACES, _TOKENS, _TABLE = "positions", "decoder.tokens.weight", "q8_0"
-"""Tables that are not rounded, and the one that is to no fewer bits than these."""
+_TABLE: Final = "decoder.tokens.weight"
 _TIED: Final = ("proj_out.weight", "decoder/projection/weight")
 """Those are the table of tokens once more."""
 _FACTS: Final = re.compile(
@@ -106,8 +106,6 @@ def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) 
         )
     config = read_json_object(files[CONFIG])
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
-    if form is not None and form not in FORMS:
-        raise InputError(f"{name}: weights {form!r:.40}, expected one of {', '.join(FORMS)}")
     found = None if weights is None else read_weights(files[weights])
     if found is not None and weights == _CTRANSLATE2:
         description, rules = of_ctranslate2(found, config, name), _OF_CTRANSLATE2
@@ -116,7 +114,7 @@ def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) 
 
     def tensors() -> Tensors:
         stored = _renamed(found or Weights(onnx_weights(files)), rules, name)
-        return Tensors(stored if form is None else _rounded(stored, form), name)
+        return Tensors(with_rounded(stored, form, _TABLE, name), name)
 
     def model(device: str | Device) -> SpeechModel:
         if found is None and form is None:
@@ -126,29 +124,20 @@ def open_whisper(files: Mapping[str, Path], name: str, form: str | None = None) 
     return WhisperFiles(name, description, files[TOKENIZER], model)
 
 
-def _rounded(stored: Mapping[str, StoredArray], form: str) -> dict[str, StoredArray]:
-    return {
-        key: array if _PLACES in key else rounded(array, _TABLE if key == _TOKENS else form)
-        for key, array in stored.items()
-    }
-
-
 def _renamed(weights: Weights, rules: Mapping[str, str], name: str) -> dict[str, StoredArray]:
-    patterns = [(re.compile(pattern), new) for pattern, new in rules.items()]
-    stored: dict[str, StoredArray] = {}
+    renaming = Renaming(rules, "Whisper", name)
     for key, array in weights.stored.items():
         if key in _TIED or _FACTS.fullmatch(key):
             continue
         base, last = re.split(r"[./](?=[^./]*$)", key) if re.search(r"[./]", key) else (key, "")
         if last == "weight_scale":
             continue
-        new = next((m.expand(to) for rule, to in patterns if (m := rule.fullmatch(base))), None)
-        end = _LAST.get(last, last)
-        if new is None or end not in ("weight", "bias") or f"{new}.{end}" in stored:
-            raise FormatError(f"{name}: the tensor {key!r:.80}, which Singe does not know in Whisper")
+        new, end = renaming.base_of(key, base), _LAST.get(last, last)
+        if end not in ("weight", "bias"):
+            raise renaming.unknown(key)
         scale = weights.stored.get(f"{base}/weight_scale") if last == "weight" else None
-        stored[f"{new}.{end}"] = array if scale is None else _scaled(array, scale, f"{name}: {key!r:.80}")
-    return stored
+        renaming.keep(key, f"{new}.{end}", array if scale is None else _scaled(array, scale, f"{name}: {key!r:.80}"))
+    return renaming.stored
 
 
 def _scaled(array: StoredArray, scale: StoredArray, what: str) -> StoredArray:

@@ -19,18 +19,31 @@ from .spectrogram import BandPowers, sample_count, samples_for
 from .whole import whole
 
 
+class SpeechSizes(Protocol):
+    """positions: of the encoder, each two frames; room: of the decoder; vocabulary: tokens that it scores; frames: of a window."""
+
+    @property
+    def positions(self) -> int: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def frames(self) -> int: ...
+
+
 class SpeechModel(Protocol):
     """What hears a window, and says what follows the tokens of a text about it."""
 
     @property
-    def description(self) -> WhisperDescription: ...
+    def description(self) -> SpeechSizes: ...
     @property
     def device(self) -> Device: ...
-    def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
-        """The spectrogram of as many frames as a window has, from a frame on."""
+    def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
+        """Of as many frames as a window has, from a frame on: what `hear` takes, and the largest logarithm of a power."""
         ...
 
-    def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
+    def hear(self, window: np.ndarray, peak: float, count: int) -> None:
         """Take a window, of which the first `count` frames are of the sound."""
         ...
 
@@ -69,11 +82,12 @@ class WhisperModel:
         self._window: Final = self._hear.session()
         self._texts: Final[dict[int, SpokenTexts]] = {}
 
-    def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
-        return self._bands(samples_for(samples, first, self.description.frames))
+    def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
+        powers = self._bands(samples_for(samples, first, self.description.frames))
+        return powers, float(powers.max())
 
-    def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
-        self._window(powers, np.array([peak], np.float32), np.array([count], np.int32))
+    def hear(self, window: np.ndarray, peak: float, count: int) -> None:
+        self._window(window, np.array([peak], np.float32), np.array([count], np.int32))
 
     def texts(self, count: int) -> SpokenTexts:
         found = self._texts.get(count)

@@ -44,11 +44,12 @@ class OnnxWhisper:
         )
         self._pair: Final = OnnxPair(shape, files, self.device)
 
-    def powers(self, samples: np.ndarray, first: int) -> np.ndarray:
-        return self._bands(samples_for(samples, first, self.description.frames))
+    def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
+        powers = self._bands(samples_for(samples, first, self.description.frames))
+        return powers, float(powers.max())
 
-    def hear(self, powers: np.ndarray, peak: float, count: int) -> None:
-        found = self._features(powers, np.array([peak], np.float32), np.array([count], np.int32))
+    def hear(self, window: np.ndarray, peak: float, count: int) -> None:
+        found = self._features(window, np.array([peak], np.float32), np.array([count], np.int32))
         self._pair.hear(np.asarray(found))
 
     def texts(self, count: int) -> OnnxTexts:

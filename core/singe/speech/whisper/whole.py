@@ -15,23 +15,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...language.layers import PackedTokenTable
+import numpy as np
+
+from ...errors import FormatError
+from ...language.encoder_decoders.running import MOST_TEXTS, WholeTexts, by_sizes, computing
+from ...late_dataclass import dataclass
 from ...model.model import Model
-from ...model.source import GraphsBySizes
 from ...runtime.device import Device
 from ...tensors.functions.creation import zeros
 from ...tensors.tensor import Tensor
 from .description import WhisperDescription
 from .network import Whisper
-from .spectrogram import BandPowers, sample_count
+from .spectrogram import BandPowers, sample_count, samples_for
 
-MOST_TEXTS: Final = 5
-"""Side by side."""
 TYPES: Final[Mapping[str, str]] = {
     "samples": "float32", "peak": "float32", "count": "int32", "ids": "int32", "keys": "bool", "rows": "bool", "order": "int32",
     "looked": "bool",
 }  # fmt: skip
 Outputs = tuple[dict[str, Tensor], dict[str, Tensor]]
+_NOTHING: Final = np.zeros(0, np.float32)
 
 
 def shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
@@ -42,7 +44,7 @@ def shapes(d: WhisperDescription) -> dict[str, Sequence[int | str]]:
 
 
 def whole(network: Whisper, device: str | Device, name: str) -> Model:
-    """A network as a Model of this name. One with packed weights computes in integers of 16 bits where that is faster, as language models do."""
+    """A network as a Model of this name."""
     d = network.description
     bands = BandPowers(d.bands)
     heads = len(d.following)
@@ -74,18 +76,61 @@ def whole(network: Whisper, device: str | Device, name: str) -> Model:
         ({"N": MOST_TEXTS, "T": MOST_TEXTS, "R": 1, "L": 0}, say),
     ]  # fmt: skip
     states = {**network.heard(), **network.said(MOST_TEXTS)}
+    return by_sizes(say, functions, shapes(d), TYPES, states, device, name, computing(network))
 
-    def of(function: Callable[..., Any], sizes: Mapping[str, int]) -> Model:
-        named = {
-            name: tuple(sizes.get(x, x) if isinstance(x, str) else x for x in shape)
-            for name, shape in shapes(d).items()
-        }
-        return Model.of(function, named, device, dtypes=TYPES, states=states, name=name)
 
-    general = of(say, {})
-    source = GraphsBySizes(general.graph(), [(sizes, of(function, sizes).graph()) for sizes, function in functions])
-    computed = "int16" if isinstance(network.embedding, PackedTokenTable) else "float32"
-    made = Model(source, general.device, name, computed, bounds=general.options.bounds)
-    for sizes, _ in functions:
-        made.specialise(**sizes)
-    return made
+@dataclass(frozen=True)
+class BundleSizes:
+    """Those of a bundle: see SpeechSizes. texts: the most side by side."""
+
+    positions: int
+    room: int
+    vocabulary: int
+    texts: int
+
+    @property
+    def frames(self) -> int:
+        return 2 * self.positions
+
+
+class WholeWhisper:
+    """Such a Model of a bundle: a SpeechModel."""
+
+    def __init__(self, model: Model, sizes: BundleSizes, name: str) -> None:
+        if (names := [x.name for x in model.inputs]) != list(TYPES):
+            raise FormatError(f"{name}: its model takes {', '.join(names)}; expected {', '.join(TYPES)}")
+        self.model: Final = model
+        self.description: Final = sizes
+        self._session: Final = model.session()
+
+    @property
+    def device(self) -> Device:
+        return self.model.device
+
+    def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
+        given = samples_for(samples, first, self.description.frames)
+        return given, float(self._run(samples=given)["loudest"][0])
+
+    def hear(self, window: np.ndarray, peak: float, count: int) -> None:
+        self._run(samples=window, peak=np.array([peak], np.float32), count=count)
+
+    def texts(self, count: int) -> WholeTexts:
+        return WholeTexts(self._said, self.description.texts, count)
+
+    def _said(self, ids: Sequence[int], used: int, rows: int, order: Sequence[int]) -> np.ndarray:
+        return self._run(ids=ids, used=used, rows=rows, order=order)["scores"]
+
+    def whole(self, name: str) -> Model:
+        return self.model
+
+    def align(self, ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        found = self._run(ids=ids, used=len(ids), rows=len(ids), looked=len(ids))
+        return found["seen"], found["scores"]
+
+    def _run(
+        self, samples: np.ndarray = _NOTHING, peak: np.ndarray = _NOTHING, count: int = 0, ids: Sequence[int] = (), used: int = 0,
+        rows: int = 0, order: Sequence[int] = (), looked: int = 0,
+    ) -> Mapping[str, np.ndarray]:  # fmt: skip
+        keys, last, seen = (np.empty((size, 0), np.bool_) for size in (used, rows, looked))
+        counts, tokens, sources = (np.array(x, np.int32) for x in ([count], ids, order))
+        return self._session(samples, peak, counts, tokens, keys, last, sources, seen)

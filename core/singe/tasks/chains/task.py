@@ -29,23 +29,17 @@ class ChainTask(AnyTask):
     """A task of several models: `sg.task("ocr")`. info: its facts. models: each with its preparation and decoding, by name."""
 
     def __init__(self, chain: Chain, models: Mapping[str, Model], info: ChainSpec) -> None:
-        super().__init__(chain.name, chain.settings)
+        super().__init__(chain.name, chain.settings, models)
         self.chain = chain
         self.info = info
-        self._models: Mapping[str, Model] | None = models
 
     @property
     def models(self) -> Mapping[str, Model]:
-        if self._models is None:
-            raise self._closed()
-        return self._models
+        return self._open()
 
     @property
     def device(self) -> Device:
         return next(iter(self.models.values())).device
-
-    def close(self) -> None:
-        self._models = None
 
     def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
         following = self.chain.begin(
@@ -59,9 +53,9 @@ class ChainTask(AnyTask):
         return dict(zip((x.name for x in program.outputs), outputs, strict=True))
 
     def __repr__(self) -> str:
-        if self._models is None:
+        if self.is_closed:
             return f"<task {self.kind}, closed>"
-        names = ", ".join(escaped(model.name) for model in self._models.values())
+        names = ", ".join(escaped(model.name) for model in self.models.values())
         return f"<task {self.kind}: {names} on {self.device.name}>"
 
 

@@ -23,10 +23,10 @@ def _speak(source: str | Path, device: str | Device) -> AnyTask:
     return speak_task(source, device)
 
 
-def _translate(source: str | Path, device: str | Device) -> AnyTask:
+def _translate(source: str | Path, device: str | Device, weights: str | None = None) -> AnyTask:
     from .translate import translate_task  # noqa: PLC0415 (see above)
 
-    return translate_task(source, device)
+    return translate_task(source, device, weights)
 
 
 SAYING: Final[Mapping[str, Callable[..., AnyTask]]] = {

@@ -83,18 +83,15 @@ class SpeakTask(AnyTask):
     """
 
     def __init__(self, voice: PiperVoice, name: str, words: Path | None, licence: str = "") -> None:
-        super().__init__("speak", _SETTINGS)
+        super().__init__("speak", _SETTINGS, voice)
         self.info: Final = TaskSpec("speak", SpeechInput(voice.description), "piper", licence=licence)
         self._name = name
         self._rate: Final = voice.description.rate
         self._words: Final = words
-        self._voice: PiperVoice | None = voice
 
     @property
     def voice(self) -> PiperVoice:
-        if self._voice is None:
-            raise self._closed()
-        return self._voice
+        return self._open()
 
     @property
     def model(self) -> Model:
@@ -115,9 +112,6 @@ class SpeakTask(AnyTask):
     @property
     def device(self) -> Device:
         return self.model.device
-
-    def close(self) -> None:
-        self._voice = None
 
     def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], SpokenSound]:
         how = Speaking(**settings)
@@ -151,7 +145,7 @@ class SpeakTask(AnyTask):
         return SpokenSound("speak", None, self.voice.say(sentence, how), self._rate, sentence)
 
     def __repr__(self) -> str:
-        if self._voice is None:
+        if self.is_closed:
             return "<task speak, closed>"
         return f"<task speak: {self._name} on {self.device.name}, {self._rate} samples a second>"
 

@@ -11,9 +11,12 @@ from typing import Any, ClassVar, Final
 from ...files import zoo
 from ...files.sounds import blocks_at, sound_of
 from ...files.urls import ZOO
+from ...language.encoder_decoders.running import MOST_TEXTS
 from ...language.tokenizing import Tokenizer
 from ...late_dataclass import dataclass
+from ...model.files import load
 from ...model.model import Model
+from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
 from ...speech.tokens import WhisperTokens
 from ...speech.transcribing import RULES, TranscribeOptions, Transcriber
@@ -21,12 +24,14 @@ from ...speech.transcript import Transcript
 from ...speech.whisper.files import files_in, open_whisper
 from ...speech.whisper.model import SpeechModel
 from ...speech.whisper.spectrogram import LENGTH, RATE, STEP
-from ...speech.whisper.whole import MOST_TEXTS
+from ...speech.whisper.whole import BundleSizes, WholeWhisper
 from ...speech.words import WORDS
 from ..calling import AnyTask
 from ..medium import Files, TaskInput
 from ..spec import TaskSpec
-from .moonshine import MoonshineTask, is_moonshine, moonshine_task
+from .bundles import BundleFacts, bundle_facts
+from .moonshine import MoonshineInput, MoonshineTask, is_moonshine, moonshine_of_bundle, moonshine_task
+from .pairs import plain_name
 
 TOKENIZER: Final = "tokenizer.json"
 
@@ -69,9 +74,10 @@ class TranscribeTask(AnyTask):
     """
 
     def __init__(
-        self, model: SpeechModel, tokens: WhisperTokens, name: str, tokenizer: Path, licence: str = ""
+        self, model: SpeechModel, tokens: WhisperTokens, name: str, tokenizer: bytes, licence: str = ""
     ) -> None:
-        super().__init__("transcribe", _SETTINGS)
+        """tokenizer: a tokenizer.json."""
+        super().__init__("transcribe", _SETTINGS, Transcriber(model, tokens))
         self.languages: Final = tuple(tokens.languages) or ("en",)
         d = model.description
         told = HearingInput(
@@ -79,28 +85,22 @@ class TranscribeTask(AnyTask):
         )
         self.info: Final = TaskSpec("transcribe", told, "whisper", licence=licence)
         self._name, self._tokenizer = name, tokenizer
-        self._transcriber: Transcriber | None = Transcriber(model, tokens)
 
     @property
     def transcriber(self) -> Transcriber:
-        if self._transcriber is None:
-            raise self._closed()
-        return self._transcriber
+        return self._open()
 
     @cached_property
     def model(self) -> Model:
-        return self.transcriber.model.whole(Path(self._name.removeprefix(ZOO)).name)
+        return self.transcriber.model.whole(plain_name(self._name))
 
     @property
     def files(self) -> Files:
-        return {TOKENIZER: self._tokenizer.read_bytes()}
+        return {TOKENIZER: self._tokenizer}
 
     @property
     def device(self) -> Device:
         return self.transcriber.model.device
-
-    def close(self) -> None:
-        self._transcriber = None
 
     def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Transcript]:
         options, rate = _options(settings)
@@ -111,7 +111,7 @@ class TranscribeTask(AnyTask):
         return self.transcriber.stream((samples for samples, _ in blocks_at(RATE, frames, rate)), options)
 
     def __repr__(self) -> str:
-        if self._transcriber is None:
+        if self.is_closed:
             return "<task transcribe, closed>"
         return f"<task transcribe: {self._name} on {self.device.name}, languages {', '.join(self.languages)}>"
 
@@ -125,13 +125,29 @@ def _options(settings: Mapping[str, Any]) -> tuple[TranscribeOptions, int | None
 def transcribe_task(
     source: str | Path, device: str | Device, weights: str | None = None
 ) -> TranscribeTask | MoonshineTask:
-    """Of a folder of Hugging Face or CTranslate2, or of a row of the zoo. weights: the form to which matrices of floats are rounded."""
+    """Of a folder of Hugging Face or CTranslate2, of a row of the zoo, or of a bundle. weights: the form to which matrices of floats are
+    rounded."""
+    if (folder := bundle_at(source)) is not None:
+        bundle = bundle_facts(folder, "transcribe", HearingInput.medium, MoonshineInput.medium)
+        is_whisper = bundle.preparation["medium"] == HearingInput.medium
+        return _of_bundle(bundle, device) if is_whisper else moonshine_of_bundle(bundle, device)
     if isinstance(source, str) and source.startswith(ZOO):
         files, licence = zoo.fetch_all(source), zoo.find(source).licence
     else:
         files, licence = files_in(Path(source)), ""
-    if weights is None and is_moonshine(files):
-        return moonshine_task(files, device, str(source))
+    if is_moonshine(files):
+        return moonshine_task(files, device, str(source), weights, licence)
     opened = open_whisper(files, str(source), weights)
-    tokens = WhisperTokens(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
-    return TranscribeTask(opened.model(device), tokens, opened.name, opened.tokenizer, licence)
+    tokens = WhisperTokens.of_model(Tokenizer.of_file(opened.tokenizer), opened.description, opened.name)
+    return TranscribeTask(opened.model(device), tokens, opened.name, opened.tokenizer.read_bytes(), licence)
+
+
+def _of_bundle(bundle: BundleFacts, device: str | Device) -> TranscribeTask:
+    names = ("positions", "room", "vocabulary", "texts")
+    sizes = BundleSizes(*map(bundle.number, names))
+    table = bundle.preparation.get("tokens")
+    marks = WhisperTokens(
+        bundle.tokenizer(TOKENIZER), table if isinstance(table, dict) else {}, sizes.vocabulary, str(bundle.folder)
+    )
+    model = WholeWhisper(load(bundle.folder, device, name=bundle.name), sizes, str(bundle.folder))
+    return TranscribeTask(model, marks, bundle.name, bundle.file(TOKENIZER), bundle.licence)

@@ -60,8 +60,7 @@ from .stored.weights import BundleWeights, WeightFiles, weight_files
 if TYPE_CHECKING:
     from ...language import LanguageModel
     from ...tasks import Task
-    from ...tasks.saying.speak import SpeakTask
-    from ...tasks.saying.transcribe import TranscribeTask
+    from ...tasks.calling import AnyTask
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
@@ -111,7 +110,7 @@ class Bundle:
 
 
 def export(
-    model: Model | LanguageModel | Task | ChainTask | SpeakTask | TranscribeTask, folder: str | Path,
+    model: Model | LanguageModel | AnyTask, folder: str | Path,
     targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,

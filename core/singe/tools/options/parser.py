@@ -304,7 +304,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weights",
         choices=(*ROUNDED, *WEIGHTS),
-        help="of a language model, or with --task transcribe: round matrices of floats to this form; of the former, say what it changes; "
+        help="of a language model, or with --task transcribe or translate: round matrices of floats to this form; of the former, say what it changes; "
         "with --freestanding: whether the weights are in the module (inside, the default) or in a second file, FILE.weights (separate)",
     )
     command.add_argument(

@@ -20,6 +20,7 @@ MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"
 TASK_PAGES: Final = {
     "picture": "task.html", "sound": "sounds.html", "text": "texts.html", "speech": "speech.html", "hearing": "speech.html",
+    "moonshine": "speech.html", "translating": "translate.html",
 }  # fmt: skip
 """A task's medium ↦ its page."""
 _SHARED: Final = {"/* page.css */\n": "page.css", "/* task.css */\n": "task.css", "// task-page.js\n": "task-page.js"}

@@ -66,8 +66,23 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "singe-task-hearing.js": frozenset(
         (
-            *(f"singe-task-{part}.js" for part in ("hearing", "hearing-texts", "hearing-words", "sources")),
+            *(
+                f"singe-task-{part}.js"
+                for part in ("beams", "courses", "hearing", "hearing-texts", "hearing-words", "sources")
+            ),
             *(f"singe-language-{part}.js" for part in ("models", "patterns", "sampling", "steps", "tokenizer")),
+        )
+    ),
+    "singe-task-moonshine.js": frozenset(
+        (
+            *(f"singe-task-{part}.js" for part in ("beams", "courses", "moonshine", "pairs", "sources")),
+            *(f"singe-language-{part}.js" for part in ("models", "patterns", "steps", "tokenizer")),
+        )
+    ),
+    "singe-task-translating.js": frozenset(
+        (
+            *(f"singe-task-{part}.js" for part in ("beams", "pairs", "translating")),
+            *(f"singe-language-{part}.js" for part in ("models", "patterns", "steps", "tokenizer")),
         )
     ),
     "singe-task-sounds.js": frozenset(f"singe-task-{part}.js" for part in ("sounds", "sounds-rules", "sources")),

@@ -30,6 +30,8 @@ SOURCES: Final = {
     "text": '"a text"',
     "speech": '"Good morning."',
     "hearing": '"talk.wav"',
+    "moonshine": '"talk.wav"',
+    "translating": '"Good morning."',
 }
 """A medium ↦ what stands for a source in JavaScript."""
 

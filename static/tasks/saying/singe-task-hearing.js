@@ -6,16 +6,16 @@
  * last answer is whole.
  */
 
-/** @import { Model, TaskInfo } from "../types/public.d.ts" */
-/** @import { Begin, Chosen, TaskMedium } from "./singe-task-runner.js" */
-/** @import { HearingFacts, Session, WindowText } from "./singe-task-hearing-texts.js" */
+/** @import { Model, TaskInfo } from "../../types/public.d.ts" */
+/** @import { Chosen, TaskMedium } from "../singe-task-runner.js" */
+/** @import { Session } from "./singe-task-beams.js" */
+/** @import { HearingFacts, WindowText } from "./singe-task-hearing-texts.js" */
 
-import { generator } from "../language/singe-language-sampling.js";
-import { Tokenizer } from "../language/singe-language-tokenizer.js";
-import { Resampler } from "../singe-sound.js";
+import { generator } from "../../language/singe-language-sampling.js";
+import { Tokenizer } from "../../language/singe-language-tokenizer.js";
+import { HeardSamples, coursesOfSounds } from "./singe-task-courses.js";
 import { HearingModel, HearingTokens, refuse, windowText } from "./singe-task-hearing-texts.js";
 import { timedWords } from "./singe-task-hearing-words.js";
-import { isStream, rateOfStream, samplesOf } from "./singe-task-sources.js";
 
 const TOKENIZER = "tokenizer.json";
 
@@ -52,8 +52,7 @@ class Course {
   #facts;
   #how;
   #draws;
-  #samples = new Float32Array(1 << 16);
-  #count = 0;
+  #heard = new HeardSamples();
   #place = 0; // in frames: what comes before it has been written down
   #peak = -Infinity;
   /** @type {string | null} */
@@ -82,13 +81,7 @@ class Course {
 
   /** @param {Float32Array} block */
   hear(block) {
-    if (this.#count + block.length > this.#samples.length) {
-      const more = new Float32Array(2 * (this.#count + block.length));
-      more.set(this.#samples.subarray(0, this.#count));
-      this.#samples = more;
-    }
-    this.#samples.set(block, this.#count);
-    this.#count += block.length;
+    this.#heard.push(block);
   }
 
   /** The text, with that of a window of which the rest is still to come. */
@@ -120,7 +113,7 @@ class Course {
 
   /** Frames that were heard and are not written down. */
   get #left() {
-    return Math.floor(this.#count / this.#facts.step) - this.#place;
+    return Math.floor(this.#heard.count / this.#facts.step) - this.#place;
   }
 
   /**
@@ -131,8 +124,9 @@ class Course {
     const { step, length, frames } = this.#facts;
     const begin = first * step - length / 2;
     const found = new Float32Array(frames * step + length - step);
-    found.set(this.#samples.subarray(Math.max(begin, 0), Math.min(this.#count, begin + found.length)), Math.max(-begin, 0));
-    for (let at = 1; at <= -begin && at < this.#count; at++) found[-begin - at] = this.#samples[at];
+    const samples = this.#heard.between(0, this.#heard.count);
+    found.set(samples.subarray(Math.max(begin, 0), Math.min(samples.length, begin + found.length)), Math.max(-begin, 0));
+    for (let at = 1; at <= -begin && at < samples.length; at++) found[-begin - at] = samples[at];
     return found;
   }
 
@@ -145,7 +139,7 @@ class Course {
     if (this.#language === null) {
       await this.#model.hear(samples, [this.#peak], this.#facts.frames);
       this.#model.begin();
-      const [scores] = (await this.#model.say([this.#tokens.marks.start])).scores;
+      const [scores] = (await this.#model.add([this.#tokens.marks.start])).scores;
       const codes = Object.entries(this.#tokens.marks.languages);
       this.#language = codes.reduce((best, one) => (scores[one[1]] > scores[best[1]] ? one : best))[0];
     }
@@ -287,71 +281,6 @@ export const medium = {
     const model = /** @type {Model} */ (given);
     const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
     const tokens = new HearingTokens(facts, tokenizer);
-    /** @type {Begin} */
-    const begin = (_run, chosen) => async (sources, signal) => {
-      const answers = [];
-      for (const source of sources) {
-        const { course, close } = courseOf(model, tokens, facts, chosen, signal);
-        try {
-          course.hear(await samplesOf(source, facts.rate, chosen.sampling_rate, signal));
-          await course.finish();
-          answers.push(/** @type {any} */ (course.transcript()));
-        } finally {
-          await close();
-        }
-      }
-      return answers;
-    };
-    /** @type {Begin["follow"]} */
-    const follow = (_run, chosen, source, found) => {
-      const aborting = new AbortController();
-      const { signal } = aborting;
-      const { course, close } = courseOf(model, tokens, facts, chosen, signal);
-      const tell = (/** @type {unknown} */ answer) => {
-        if (!signal.aborted) found(answer);
-      };
-      const follows = async () => {
-        try {
-          if (isStream(source)) await listen(course, facts, source, rateOfStream(source, chosen), tell, signal);
-          else course.hear(await samplesOf(source, facts.rate, chosen.sampling_rate, signal));
-          if (!signal.aborted) await course.finish(() => tell(course.transcript()));
-          tell(course.transcript());
-        } catch (error) {
-          if (!signal.aborted) throw error;
-        } finally {
-          await close();
-        }
-      };
-      const stop = () => {
-        aborting.abort();
-        source.stop?.();
-      };
-      return { stop, done: follows() };
-    };
-    return Object.assign(begin, { follow });
+    return coursesOfSounds(facts.rate, facts.rules.live, (chosen, signal) => courseOf(model, tokens, facts, chosen, signal));
   },
 };
-
-/**
- * Hear blocks until they end, and tell what is said so far.
- * @param {Course} course
- * @param {HearingFacts} facts
- * @param {AsyncIterable<Float32Array>} blocks
- * @param {number} rate
- * @param {(answer: unknown) => void} tell
- * @param {AbortSignal} signal
- */
-async function listen(course, facts, blocks, rate, tell, signal) {
-  const resampler = new Resampler(rate, facts.rate);
-  let fresh = 0;
-  for await (const block of blocks) {
-    if (signal.aborted) return;
-    const samples = resampler.push(block);
-    course.hear(samples);
-    fresh += samples.length;
-    if (fresh < facts.rules.live * facts.rate) continue;
-    fresh = 0;
-    tell(await course.soFar());
-  }
-  course.hear(resampler.finish());
-}

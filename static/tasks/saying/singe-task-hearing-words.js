@@ -51,8 +51,7 @@ export async function timedWords(model, tokens, facts, { begun, ids, frames, lan
     rules: { seconds },
   } = facts;
   const all = [...begun, tokens.marks.no_times, ...ids, tokens.marks.end];
-  model.begin();
-  const { scores, seen } = await model.say(all, all.length, all.length);
+  const { scores, seen } = await model.align(all);
   const chances = ids.map((id, k) => chanceOf(scores[begun.length + k].subarray(0, tokens.marks.end), id));
   const count = Math.floor(frames / FRAMES_A_POSITION);
   const looks = followed(seen, all.length, positions, count, rules.smoothed).slice(begun.length, -1);

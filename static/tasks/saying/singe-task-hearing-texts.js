@@ -5,12 +5,12 @@
  * Program of core/singe/speech/whisper/whole.py: the sizes of its inputs choose what a run does.
  */
 
-/** @import { Output } from "../types/public.d.ts" */
+/** @import { Chances, Ending, FollowedText, Session } from "./singe-task-beams.js" */
 
-import { generator } from "../language/singe-language-sampling.js";
-import { SingeError } from "../program/singe-format.js";
+import { generator } from "../../language/singe-language-sampling.js";
+import { SingeError } from "../../program/singe-format.js";
+import { SayingModel, floats, highestOf, likeliest, logChances, logSum, sideBySide, sized, whole } from "./singe-task-beams.js";
 
-/** @typedef {{ run(inputs: Record<string, any>, options?: { signal?: AbortSignal }): Promise<Record<string, Output>>, dispose(): Promise<void> }} Session */
 /** @typedef {{ end: number, start: number, before: number, transcribe: number, translate: number, no_speech: number, no_times: number, times: number, never: number[], never_first: number[], first_times: number, languages: Record<string, number> }} Marks */
 /** @typedef {{ temperatures: number[], repeating: number, unsure: number, silent: number, drawn: number, live: number, seconds: number }} TextRules */
 /** @typedef {{ smoothed: number, longest: number, before: string, behind: string, ends: string, unspaced: string[] }} WordRules */
@@ -19,30 +19,17 @@ import { SingeError } from "../program/singe-format.js";
 /** @typedef {{ tokens: number[], likelihood: number, noSpeech: number, temperature: number, text: string, repetition: number }} WindowText */
 /** @typedef {ReturnType<typeof generator>} Draws */
 
-const NOTHING = new Float32Array();
-/** @param {number} size an input that has a size and no elements */
-const sized = (size) => ({ data: new Uint8Array(), shape: [size, 0] });
-/** @param {readonly number[]} values */
-const whole = (values) => ({ data: Int32Array.from(values), shape: [values.length] });
-/** @param {Output} output */
-const floats = ({ data }) => /** @type {Float32Array} */ (data);
+const NOTHING = { data: new Float32Array(), shape: [0] };
 
 /** What hears a window, and says texts about it. */
-export class HearingModel {
-  #session;
-  #facts;
-  #signal;
-  #used = 0;
-
+export class HearingModel extends SayingModel {
   /**
    * @param {Session} session
    * @param {HearingFacts} facts
    * @param {AbortSignal} [signal]
    */
   constructor(session, facts, signal) {
-    this.#session = session;
-    this.#facts = facts;
-    this.#signal = signal;
+    super(session, facts, { samples: NOTHING, peak: NOTHING, count: whole([0]), looked: sized(0) }, signal);
   }
 
   /**
@@ -52,7 +39,7 @@ export class HearingModel {
    * @returns {Promise<number>} the largest power
    */
   async hear(samples, peak, count) {
-    const { loudest } = await this.#run({
+    const { loudest } = await this.run({
       samples: { data: samples, shape: [samples.length] },
       peak: { data: Float32Array.from(peak), shape: [peak.length] },
       count: whole([count]),
@@ -60,72 +47,15 @@ export class HearingModel {
     return floats(loudest)[0];
   }
 
-  /** Begin another text. */
-  begin() {
-    this.#used = 0;
-  }
-
   /**
-   * Add tokens to the text: the scores after each of the last `rows`, and what the last `looked` look at (heads · looked · positions).
+   * Add the tokens of a text: the scores after each, and what each looks at (heads · tokens · positions).
    * @param {readonly number[]} ids
-   * @param {number} [rows]
-   * @param {number} [looked]
    */
-  async say(ids, rows = 1, looked = 0) {
-    this.#used += ids.length;
-    const { scores, seen } = await this.#run({ ids: whole(ids), keys: sized(this.#used), rows: sized(rows), looked: sized(looked) });
-    return { scores: this.#byRow(scores), seen: floats(seen) };
+  async align(ids) {
+    this.begin();
+    const { outputs, scores } = await this.add(ids, ids.length, { looked: sized(ids.length) });
+    return { scores, seen: floats(outputs.seen) };
   }
-
-  /**
-   * Add a token to each of several texts, which go on from those that `order` names: the scores after each.
-   * @param {readonly number[]} ids
-   * @param {readonly number[]} order
-   */
-  async sayEach(ids, order) {
-    const { texts } = this.#facts;
-    const all = (/** @type {readonly number[]} */ values) => whole(Array.from({ length: texts }, (_, k) => values[k] ?? values[0]));
-    this.#used++;
-    const { scores } = await this.#run({ ids: all(ids), keys: sized(this.#used), rows: sized(1), order: all(order) });
-    return this.#byRow(scores).slice(0, ids.length);
-  }
-
-  async close() {
-    await this.#session.dispose();
-  }
-
-  /** @param {Output} scores */
-  #byRow(scores) {
-    const { vocabulary } = this.#facts;
-    const data = floats(scores);
-    return Array.from({ length: data.length / vocabulary }, (_, k) => data.subarray(k * vocabulary, (k + 1) * vocabulary));
-  }
-
-  /** @param {Record<string, any>} inputs */
-  #run(inputs) {
-    const nothing = { data: NOTHING, shape: [0] };
-    const empty = { samples: nothing, peak: nothing, count: whole([0]), ids: whole([]), keys: sized(0), rows: sized(0), order: whole([]), looked: sized(0) };
-    return this.#session.run({ ...empty, ...inputs }, { signal: this.#signal });
-  }
-}
-
-/** @param {Float32Array} scores */
-function highestOf(scores) {
-  let most = -Infinity;
-  for (let k = 0; k < scores.length; k++) if (scores[k] > most) most = scores[k];
-  return most;
-}
-
-/**
- * The logarithm of the sum of the powers of e.
- * @param {Float32Array} scores
- * @param {number} [scale] by which they are divided
- */
-function logSum(scores, scale = 1) {
-  const most = highestOf(scores);
-  let sum = 0;
-  for (let k = 0; k < scores.length; k++) if (scores[k] > -Infinity) sum += Math.exp((scores[k] - most) / scale);
-  return most / scale + Math.log(sum);
 }
 
 /** The tokens of a model: which begin a text, and which may come next. */
@@ -210,7 +140,7 @@ export async function windowText(model, tokens, before, begun, { temperature = 0
   const prompt = [...tokens.after(before), ...begun];
   const most = Math.min(Math.floor(room / 2), room + 1 - prompt.length);
   model.begin();
-  const { scores } = await model.say(prompt, begun.length);
+  const { scores } = await model.add(prompt, begun.length);
   const noSpeech = Math.exp(scores[0][marks.no_speech] - logSum(scores[0]));
   const last = /** @type {Float32Array} */ (scores.at(-1));
   const [said, likelihood] = beams > 1 && !temperature ? await several(model, tokens, last, most, beams) : await one(model, tokens, last, most, temperature, draws);
@@ -248,16 +178,9 @@ async function one(model, tokens, scores, most, temperature, draws) {
     total += scores[token] - logSum(scores);
     if (token === tokens.marks.end) break;
     said.push(token);
-    if (said.length < most) scores = (await model.say([token])).scores[0];
+    if (said.length < most) scores = (await model.add([token])).scores[0];
   }
   return [said, total];
-}
-
-/** @param {Float32Array} scores */
-function likeliest(scores) {
-  let found = 0;
-  for (let id = 1; id < scores.length; id++) if (scores[id] > scores[found]) found = id;
-  return found;
 }
 
 /**
@@ -278,65 +201,70 @@ function drawn(scores, temperature, chance) {
 }
 
 /**
+ * The first texts that ended, as many as are followed; at the last step those that go on fill up the rest.
+ * @implements {Ending}
+ */
+class FirstEnded {
+  /** @type {{ said: number[], total: number }[]} */
+  #ended = [];
+  #count;
+  #end;
+
+  /**
+   * @param {number} count
+   * @param {number} end
+   */
+  constructor(count, end) {
+    this.#count = count;
+    this.#end = end;
+  }
+
+  /**
+   * @param {readonly FollowedText[]} best
+   * @param {readonly FollowedText[]} going
+   * @param {boolean} isLast
+   */
+  take(best, going, isLast) {
+    for (const text of best) {
+      if (text === going.at(-1)) break;
+      if (text.tokens.at(-1) === this.#end) this.#keep(text.tokens.slice(0, -1), text.total);
+    }
+    if (isLast) for (const { tokens, total } of going) this.#keep(tokens, total);
+    return this.#ended.length === this.#count;
+  }
+
+  /**
+   * @param {number[]} said
+   * @param {number} total
+   */
+  #keep(said, total) {
+    if (this.#ended.length < this.#count && !this.#ended.some((text) => text.said.join() === said.join())) this.#ended.push({ said, total });
+  }
+
+  /** The likeliest for its length, and the sum of the logarithms of its chances. @returns {[number[], number]} */
+  best() {
+    const worth = (/** @type {{ said: number[], total: number }} */ { said, total }) => total / Math.max(1, said.length);
+    const { said, total } = this.#ended.reduce((a, b) => (worth(b) > worth(a) ? b : a));
+    return [said, total];
+  }
+}
+
+/**
  * The likeliest of several texts, for its length.
  * @param {HearingModel} model
  * @param {HearingTokens} tokens
  * @param {Float32Array} first
  * @param {number} most
  * @param {number} count
- * @returns {Promise<[number[], number]>}
  */
 async function several(model, tokens, first, most, count) {
-  /** @typedef {{ said: number[], total: number, source: number }} Line */
-  /** @type {Line[]} */
-  let lines = [{ said: [], total: 0, source: 0 }];
-  let rows = [first];
-  /** @type {Line[]} */
-  const ended = [];
-  for (let step = 0; step < most; step++) {
-    const found = lines.flatMap(({ said, total }, source) => {
-      const scores = rows[source];
-      tokens.allow(scores, said);
-      const sum = logSum(scores);
-      return highest(scores, count + 1).map((token) => ({ said: [...said, token], total: total + scores[token] - sum, source }));
-    });
-    found.sort((a, b) => b.total - a.total);
-    /** @type {Line[]} */
-    const next = [];
-    /** @type {Line[]} */
-    const newly = [];
-    for (const line of found) {
-      if (line.said.at(-1) === tokens.marks.end) newly.push({ ...line, said: line.said.slice(0, -1) });
-      else next.push(line);
-      if (next.length === count) break;
-    }
-    ended.push(...newly.slice(0, count - ended.length));
-    lines = next;
-    if (ended.length === count || step === most - 1) break;
-    const ids = lines.map(({ said }) => /** @type {number} */ (said.at(-1)));
-    const order = lines.map(({ source }) => source);
-    rows = await model.sayEach(ids, order);
-  }
-  for (const line of lines) if (ended.length < count && !ended.some(({ said }) => said.join() === line.said.join())) ended.push(line);
-  const worth = (/** @type {Line} */ { said, total }) => total / Math.max(1, said.length);
-  const best = ended.reduce((a, b) => (worth(b) > worth(a) ? b : a));
-  return [best.said, best.total];
-}
-
-/**
- * The tokens of the highest scores, the highest first.
- * @param {Float32Array} scores
- * @param {number} count
- */
-function highest(scores, count) {
-  /** @type {number[]} */
-  const ids = [];
-  for (let id = 0; id < scores.length; id++) {
-    if (ids.length === count && !(scores[id] > scores[ids[count - 1]])) continue;
-    let at = ids.length;
-    while (at && scores[id] > scores[ids[at - 1]]) at--;
-    ids.splice(at, 0, id);
-    ids.length = Math.min(ids.length, count);
-  }
-  return ids;
+  const { end } = tokens.marks;
+  const ending = new FirstEnded(count, end);
+  /** @type {Chances} */
+  const chances = (scores, said) => {
+    tokens.allow(scores, said);
+    return logChances(scores);
+  };
+  await sideBySide(model, first, { count, chances, ends: [end], most, ending });
+  return ending.best();
 }
