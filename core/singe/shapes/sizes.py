@@ -455,6 +455,10 @@ def least(dim: Dim, named: int = 0, depth: int = 0) -> int | None:
     """
     if isinstance(dim, int):
         return dim
+    common = math.gcd(*(factor for _, factor in dim.terms))
+    if common > 1:  # bounds are rounded, so those of the parts are the better ones
+        found = least(Size({key: factor // common for key, factor in dim.terms}), named, depth)
+        return None if found is None else common * found
     terms = dict(dim.terms)
     for key, factor in dim.terms:
         if len(key) != 1 or isinstance(key[0], str):

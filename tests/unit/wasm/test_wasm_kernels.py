@@ -427,3 +427,20 @@ def test_lanes_that_look_up(kind: DType) -> None:
     places = rng.permuted(np.tile(np.arange(4, 15), 6)).astype(np.int32)
     check(kernel, [x, places, np.zeros(66, kind.numpy)])
     assert lane_cost(kernel, [out], j) == 1
+
+
+@pytest.mark.parametrize("rows", [4, 12, size("N") * 4, size("N")])
+def test_sums_whose_weights_several_rows_share(rows: object) -> None:
+    """As a picture is resized along its rows: all rows read the same places, four channels each."""
+    taps, columns = 3, 5
+    i, j, lane, k = g(0, rows), g(1, columns), g(2, 4), r(0, taps)
+    place = s.load(1, j * taps + k, int32)
+    total = Reduce("a0", "add", s.load(0, i * 28 + place * 4 + lane, float32) * s.load(2, j * taps + k, float32))
+    ports = (Port(float32), Port(int32), Port(float32), Port(float32, True))
+    kernel = Kernel(ports, (rows, columns, 4), (taps,), (total, Store(3, i * 20 + j * 4 + lane, total.accumulator)))  # pyright: ignore[reportArgumentType]
+    count = 12 if not isinstance(rows, int) else rows
+    rng = np.random.default_rng(3)
+    x, weights = (rng.standard_normal(n).astype(np.float32) for n in (count * 28, columns * taps))
+    places = rng.integers(0, 7, columns * taps).astype(np.int32)
+    sizes = {} if isinstance(rows, int) else {"N": 12 if rows == size("N") else 3}
+    check(kernel, [x, places, weights, np.zeros(count * 20, np.float32)], sizes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, scalar
+from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, divides, float32, identity, scalar
 
 from ..code import simd
 from ..code.encode import Function
@@ -35,6 +35,8 @@ MIN_LONG_FOLD_TURNS: Final = 64
 """The fewest turns of a long fold."""
 HEAVY_EXPRESSIONS: Final = 96
 """The expressions of a kernel that is not written out for so many vectors."""
+BESIDE: Final = 4
+"""Turns of another loop that a fold takes at once where the lanes are one vector."""
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
@@ -162,8 +164,11 @@ class _NestWriter:
         weight = self._weight()
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.other, self.block = blocks(kernel, self.lane, 4 * self.unroll)
+        self.along = self.other  # the loop of which `block` turns are computed at once
         self.by_lines = self._folds_along_others() and weight <= HEAVY_EXPRESSIONS
         self.counts = self._counts()
+        if (beside := self._loop_beside()) is not None:
+            self.along, self.block = beside, BESIDE
         self.low = Lowering(kernel.ports, sizes, lane=self.lane, other=self.other)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
@@ -179,7 +184,7 @@ class _NestWriter:
         loops = []
         for i, (v, d) in enumerate(zip(variables, extents, strict=True)):
             if v.word == "var":
-                loops.append(_KernelLoop(v, self.w.i32(), d, level + i, self.block if v is self.other else 1))
+                loops.append(_KernelLoop(v, self.w.i32(), d, level + i, self.block if v is self.along else 1))
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
@@ -208,6 +213,23 @@ class _NestWriter:
         if not isinstance(extent, int):
             return counts
         return tuple(count for count in counts if 4 * count <= extent) or (max(1, extent // 4),)
+
+    def _loop_beside(self) -> Expr | None:
+        """Another loop whose turns share what a fold reads, such as the weights of a row's pixels, if the lanes are one vector. So
+        the turns' sums do not wait for each other either."""
+        lanes = self.kernel.grid[-1] if self.kernel.grid else 0
+        short = self.lane is not None and not self.lane_is_inner and isinstance(lanes, int) and lanes < 8
+        plain = not any(self.ranges.values()) and not any(isinstance(s, Scan) for s in self.kernel.stages)
+        if not short or not plain or self.other is not None or self.unroll == 1:
+            return None
+        inner = set(self.kernel.inner_vars)
+        folds = [s.value for s in self.kernel.stages if isinstance(s, Reduce)]
+        loads = [e for e in scalar.postorder(folds) if e.word == "load" and not inner.isdisjoint(scalar.postorder([e]))]
+        for variable, extent in zip(self.kernel.grid_vars[:-1], self.kernel.grid[:-1], strict=True):
+            shared = sum(variable not in scalar.postorder([e]) for e in loads)
+            if variable.word == "var" and 0 < shared < len(loads) and divides(extent, BESIDE):
+                return variable
+        return None
 
     def write(self) -> None:
         wide = self.lane is not None and not self.lane_is_inner
@@ -268,7 +290,7 @@ class _NestWriter:
         done = 0
         for count in dict.fromkeys((*self.counts, 1, 0)):
             step = 4 * count or 1
-            shifts = _shifts(self.lane, 4, count) if self.other is None else _shifts(self.other, 1, self.block)
+            shifts = _shifts(self.lane, 4, count) if self.along is None else _shifts(self.along, 1, self.block)
             if isinstance(extent, int) and not (within and count):
                 end = extent - extent % step
                 if end > done:

@@ -61,8 +61,8 @@ def _finding(model: Model) -> Graph:
         x = picture
         for axis, side in enumerate((rows, columns)):
             own, out = picture.shape[axis], STEP * side.shape[0]
-            taps = 2 * ((own + out - 1) // dim_max(out, 1)) + 1
-            x = resampled(x, axis, out, scalar(own) / scalar(out), scalar(0), taps, "linear")
+            longest = (own + out - 1) // dim_max(out, 1)
+            x = resampled(x, axis, out, scalar(own) / scalar(out), scalar(0), longest, "linear")
         return {"chances": first_of(net, _given(x[..., :3].unsqueeze(0)))[0, 0]}
 
     shapes = {"picture": ("height", "width", 4), "rows": ("rows",), "columns": ("columns",)}

@@ -7,13 +7,15 @@ least one pixel of the source, so a picture that shrinks is antialiased.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from ...dtypes import DType
 from ...late_dataclass import dataclass
-from ...shapes import Dim, dim_max, dim_min
+from ...shapes import Dim, ceildiv, dim_max, dim_min
 from ...tensors.functions.creation import arange, concatenate, full, stack, tensor, where
 from ...tensors.tensor import Tensor
 from .spec import PictureInput
@@ -22,19 +24,22 @@ LUMA: Final = (0.299, 0.587, 0.114)
 """Red, green and blue in grey, by ITU-R BT.601."""
 _REACH: Final = {"linear": 1, "cubic": 2}
 _LEAST: Final = 1e-9
+_PARTS: Final = 1024
+"""Of one: a crop is counted in these where sizes are whole numbers."""
 _NUDGE: Final = 1e-3
 """Added to places, so that one between two elements goes to the same on every device, however that rounds."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the model's input lies in the picture: input (y, x) is (y · step + start) there. All are float32 scalars but `size`,
-    the input's height and width, and `source`, the picture's."""
+    """Where the model's input lies in the picture: input (y, x) is (y · step + start) there. size: the input's height and width; source:
+    the picture's; steps and starts: float32 scalars; crop: see PictureInput."""
 
     size: tuple[int, int]
     source: tuple[Dim, Dim]
     steps: tuple[Tensor, Tensor]
     starts: tuple[Tensor, Tensor]
+    crop: float
 
     def points(self, xy: Tensor) -> Tensor:
         """Places (…, 2) of x and y in the input, as places in the picture."""
@@ -63,9 +68,14 @@ class Frame:
             scale = length / self.size[axis]
             step = scale / self.steps[axis]
             start = -self.starts[axis] * step
-            taps = 2 * _REACH[filter] * (length // dim_max(out, 1) + 1) + 1
-            values = resampled(values, axis, out, step, start, taps, filter)
+            longest = dim_max(*(self._fewest(length, axis, other) for other in (0, 1)))
+            values = resampled(values, axis, out, step, start, longest, filter)
         return values
+
+    def _fewest(self, length: Dim, axis: int, other: int) -> Dim:
+        """Elements of a map of this length in a pixel of the picture, rounded up, if the input's step is that along the other axis."""
+        pixels = dim_max(self.source[other], 1) * self.size[axis] * math.floor(self.crop * _PARTS)
+        return (length * self.size[other] * _PARTS + pixels - 1) // pixels
 
     def nearest(self, values: Tensor) -> Tensor:
         """A map (height, width) at the picture's size, each pixel with the element that is nearest, and none between two."""
@@ -98,21 +108,24 @@ def framed(height: Dim, width: Dim, spec: PictureInput) -> Frame:
     if spec.fit == "corner":
         borders = [scalar(0), scalar(0)]
     y, x = (-border * step for border, step in zip(borders, steps, strict=True))
-    return Frame(spec.size, (height, width), steps, (y, x))
+    return Frame(spec.size, (height, width), steps, (y, x), spec.crop)
 
 
 def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, Frame]:
     """The model's input, with a batch of one, of a type; and where it lies in the picture."""
     height, width = pixels.shape[:2]
     frame = framed(height, width, spec)
-    longest = [(side + own - 1) // own for side, own in zip((height, width), spec.size, strict=True)]
+    crop = Fraction(math.ceil(spec.crop * _PARTS), _PARTS)
+    longest = [
+        ceildiv(side * crop.numerator, own * crop.denominator)
+        for side, own in zip((height, width), spec.size, strict=True)
+    ]
     if spec.fit != "stretch":
         both = (dim_min if spec.fit == "cover" else dim_max)(longest[0], longest[1])
         longest = [both, both]
     x: Any = pixels
     for axis in (0, 1):
-        taps = 2 * _REACH[spec.filter] * longest[axis] + 1
-        x = resampled(x, axis, spec.size[axis], frame.steps[axis], frame.starts[axis], taps, spec.filter)
+        x = resampled(x, axis, spec.size[axis], frame.steps[axis], frame.starts[axis], longest[axis], spec.filter)
     x = x[..., :3]
     if spec.filter == "cubic":
         x = x.maximum(0.0).minimum(255.0)
@@ -144,13 +157,14 @@ def inside(frame: Frame) -> Tensor:
     return (sides[0].unsqueeze(1) & sides[1].unsqueeze(0)).unsqueeze(2)
 
 
-def resampled(x: Tensor, axis: int, out: Dim, step: Tensor, start: Tensor, taps: Dim, filter: str) -> Tensor:
-    """x resampled along an axis to `out` elements, float32: element i has its centre at (i + 0.5) · step + start, and is made of
-    `taps` elements, which are as many as there may be."""
+def resampled(x: Tensor, axis: int, out: Dim, step: Tensor, start: Tensor, longest: Dim, filter: str) -> Tensor:
+    """x resampled along an axis to `out` elements, float32: element i has its centre at (i + 0.5) · step + start. longest: a whole
+    number, at least 1 and at least the step."""
+    taps = 2 * _REACH[filter] * longest
     end = scalar(x.shape[axis])
     wide = step.maximum(1.0)
     center = (arange(out).to(dtype="float32") + 0.5) * step + start
-    first = (center - wide * _REACH[filter]).floor()
+    first = (center - wide * _REACH[filter] + 0.5).floor()
     place = first.unsqueeze(1) + arange(taps).to(dtype="float32")
     weight = _weight((place + 0.5 - center.unsqueeze(1)).abs() / wide, filter)
     weight = where((place < 0.0) | (place >= end), 0.0, weight)
