@@ -7,12 +7,14 @@ import pytest
 from devices import few
 from wasm_checks import check, g
 
+import singe as sg
 from singe.dtypes import float32, int32
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
+from singe.model.model import Model
 from singe.shapes import Dim, size
 from singe_wasm.kernels.nest import choose_lane, lane_cost
-from singe_wasm.kernels.split_loops import kernel_pieces
+from singe_wasm.kernels.split_loops import column_pieces, kernel_pieces
 
 N = size("N")
 
@@ -97,3 +99,31 @@ def test_pieces(name: str) -> None:
     for rows in (0, 1, 15):
         given = [rng.standard_normal(rows * w).astype(np.float32) for w in widths]
         check(kernel, [*given, np.zeros(rows * total, np.float32)], {"N": rows})
+
+
+@pytest.mark.slow
+@few(2, "widths", [(24, 28), (36, 42), (17, 33), (3, 16), (40, 44)])
+@pytest.mark.parametrize("rows", [1, 13, "rows"])
+def test_products_that_are_added_to_what_stands_side_by_side(widths: tuple[int, int], rows: int | str) -> None:
+    before, columns = widths
+    rng = np.random.default_rng(before)
+    weights = rng.standard_normal((9, columns)).astype(np.float32)
+
+    def net(x: sg.Tensor, left: sg.Tensor, right: sg.Tensor) -> dict[str, sg.Tensor]:
+        return {"y": (x @ sg.tensor(weights) + sg.concatenate([left, right], axis=1)).maximum(0.0)}
+
+    shapes = {"x": (rows, 9), "left": (rows, before), "right": (rows, columns - before)}
+    model = Model.of(net, shapes, "wasm")
+    count = rows if isinstance(rows, int) else 13
+    x, left, right = (rng.standard_normal((count, width)).astype(np.float32) for width in (9, before, columns - before))
+    wanted = np.maximum(x @ weights + np.concatenate([left, right], 1), 0)
+    np.testing.assert_allclose(model(x, left, right), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_pieces_of_what_a_product_stores() -> None:
+    m, n = s.var("m", int32, N), s.var("n", int32, 42)
+    value = s.select(
+        s.lt(n, 36), s.load(0, m * 36 + s.clip(n, 0, 35), float32), s.load(1, m * 6 + s.clip(n - 36, 0, 5), float32)
+    )
+    kernel = Kernel((Port(float32), Port(float32), Port(float32, True)), (N, 42), (), ())
+    assert [p.stop for p in column_pieces(kernel, Store(2, m * 42 + n, value), n, 42)] == [36, 42]

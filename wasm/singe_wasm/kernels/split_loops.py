@@ -2,18 +2,20 @@
 
 A last loop that selects between sources (concatenation, padding) is cut where conditions that compare its variable with
 constants (and inner loops of a few turns) change. Within a piece the conditions are known, so the remaining loads are
-contiguous and can take four lanes. A loop that transposed.py takes in blocks is cut after the last whole one.
+contiguous and can take four lanes; what a product stores is cut likewise along its columns. A loop that transposed.py takes in
+blocks is cut after the last whole one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from singe.extension import Dim, Expr, Kernel, affine, int32, scalar
+from singe.extension import Dim, Expr, Kernel, Store, affine, int32, scalar
 
-from .nest import choose_lane
+from .nest import choose_lane, lane_cost
 from .transposed import BLOCKS, other_loop
 
 MAX_PIECES: Final = 8
@@ -45,7 +47,7 @@ def _by_conditions(kernel: Kernel) -> list[Kernel]:
     extent = kernel.grid[-1] if kernel.grid else 1
     if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:
         return [kernel]
-    inside = {c for c in _cuts(kernel) if 0 < c < extent}
+    inside = {c for c in _cuts(kernel.roots, kernel.grid_vars[-1], kernel.inner_vars) if 0 < c < extent}
     if not 0 < len(inside) < MAX_PIECES:
         return [kernel]
     made = [_piece(kernel, a, b) for a, b in pairwise(sorted({0, *inside, extent}))]
@@ -53,23 +55,49 @@ def _by_conditions(kernel: Kernel) -> list[Kernel]:
     return made if 2 * sum(d for d in wide if isinstance(d, int)) >= extent else [kernel]
 
 
-def _cuts(kernel: Kernel) -> set[int]:
-    """The values of the last loop's variable at which comparisons become certainly true or certainly false."""
-    lane, inner = kernel.grid_vars[-1], set(kernel.inner_vars)
+class ColumnPiece(NamedTuple):
+    """The columns up to before `stop`, and their store."""
+
+    stop: Dim
+    store: Store
+
+
+def _cuts(roots: Sequence[Expr], lane: Expr, inner: Sequence[Expr]) -> set[int]:
+    """The values of a loop's variable at which comparisons become certainly true or certainly false."""
     found: set[int] = set()
-    for e in scalar.postorder(kernel.roots):
+    for e in scalar.postorder(roots):
         if e.word in ("lt", "le") and e.args[0].dtype is int32:
             gap, constant = affine.linear(e.args[0] - e.args[1])
             up = gap.get(lane, 0)
             terms = {atom: factor for atom, factor in gap.items() if atom is not lane}
             least, most = affine.bounds(affine.from_linear(terms, constant))
-            if not isinstance(up, int) or up == 0 or not terms.keys() <= inner:
+            if not isinstance(up, int) or up == 0 or not terms.keys() <= set(inner):
                 continue
             for other in (least, most):  # up · lane + other < limit
                 if isinstance(other, int):
                     limit = (e.word == "le") - other
                     found.add(-(-limit // up) if up > 0 else limit // up + 1)
     return found
+
+
+def column_pieces(kernel: Kernel, store: Store, column: Expr, extent: Dim) -> list[ColumnPiece]:
+    """The store, or those of the pieces in which the conditions on its column are known, if each takes four lanes; otherwise none."""
+    if lane_cost(kernel, [store], column) is not None:
+        return [ColumnPiece(extent, store)]
+    if not isinstance(extent, int):
+        return []
+    inside = {c for c in _cuts([store.value], column, ()) if 0 < c < extent}
+    if not 0 < len(inside) < MAX_PIECES:
+        return []
+    pieces: list[ColumnPiece] = []
+    for start, stop in pairwise(sorted({0, *inside, extent})):
+        within = scalar.var("piece", int32, stop - start)
+        (value,) = scalar.fold(
+            [store.value], lambda e, args, new=within + start: _known(new if e is column else e, args)
+        )
+        value = scalar.substitute(value, {within: column - start})
+        pieces.append(ColumnPiece(stop, replace(store, value=value)))
+    return pieces if all(lane_cost(kernel, [p.store], column) is not None for p in pieces) else []
 
 
 def _piece(kernel: Kernel, start: int, stop: int, loop: int = -1) -> Kernel:

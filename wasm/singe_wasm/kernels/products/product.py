@@ -3,15 +3,18 @@
 A tile is `rows` × `columns` accumulators in registers. B comes as panels of `columns` columns, [panel][k][columns], the
 last one filled up with zeros. A tile of few rows spans several panels where these are those of more rows: where the number
 of rows is open, and where the weights are shared with such a product. A's rows come from a Feed. The epilogue is evaluated
-on the accumulators where they are. The column tail, and any epilogue that cannot be vectorised, goes through a scratch
-buffer element by element; if only its addresses are not contiguous, the epilogue's values are computed four at a time and
-stored one by one. A sum is one accumulator's, in the order of k, so tiles and blocks never change a result's bits.
+on the accumulators where they are; where it has conditions on the column, as a concatenation has, by pieces of columns. The
+column tail, and any epilogue that cannot be vectorised, goes through a scratch buffer element by element; if only its
+addresses are not contiguous, the epilogue's values are computed four at a time and stored one by one. A sum is one
+accumulator's, in the order of k, so tiles and blocks never change a result's bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from singe.extension import Contraction, Dim, Expr, Reduce, affine, ceildiv, float32, scalar
@@ -20,6 +23,7 @@ from ...code.values import I32, F32x4, I32x4, Int, minimum
 from ...code.writer import Tree, Writer
 from ..lower import Lowering, Shift
 from ..nest import lane_cost
+from ..split_loops import ColumnPiece, column_pieces
 from ..thread_shares import divide
 from .feeds import Feed, Runs
 
@@ -201,7 +205,8 @@ class Product:
         self.across: Final = across or {}
         self.fours: Final = fours
         self.n: Final = low.size(c.columns)
-        self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
+        self.pieces: Final = column_pieces(c.kernel, c.store, c.n, c.columns)
+        self.wide: Final = bool(self.pieces)
         # Only the values are vectorised, and only if no tile crosses the edge: they may load elements that do not exist.
         self.wide_values: Final = (
             isinstance(c.columns, int)
@@ -417,18 +422,30 @@ class Product:
     def _stores(self, rows: int, vectors: int) -> list[Tree]:
         if not self.wide:
             return []
-        s = self.c.store
         return [
             self.low.store(s.port, s.index, s.value, self._shift(i, j), True)
+            for _, s in self.pieces
             for i in range(rows)
             for j in range(vectors)
         ]
 
     def _epilogue(self, rows: int, panels: int = 1, full: bool = False) -> None:
-        w, n, width = self.w, self.c.columns, panels * self.tile.columns
+        width = panels * self.tile.columns
+        within = [stop for stop, _ in self.pieces[:-1] if isinstance(stop, int) and stop % 4]  # vectors
         if not self.wide:
             self._element_by_element(rows, width)
-        elif full or (isinstance(n, int) and n % self.tile.columns == 0):
+        elif within:
+            crosses = reduce(or_, [self.column.below(stop) & (self.column + width - stop > 0) for stop in within])
+            with self.w.when(crosses):
+                self._element_by_element(rows, width)
+                self.w.otherwise()
+                self._by_vectors(rows, panels, full)
+        else:
+            self._by_vectors(rows, panels, full)
+
+    def _by_vectors(self, rows: int, panels: int, full: bool) -> None:
+        w, n, width = self.w, self.c.columns, panels * self.tile.columns
+        if full or (isinstance(n, int) and n % self.tile.columns == 0):
             self._whole(rows, width // 4)
         else:
             with w.when(self.column <= self.n - width):
@@ -440,8 +457,18 @@ class Product:
                     self._element_by_element(rows, width)
 
     def _whole(self, rows: int, vectors: int) -> None:
-        for tree in self._stores(rows, vectors):
-            self.w.push(tree)
+        for vector in range(vectors):
+            self._vectors_of(self.pieces, rows, vector)
+
+    def _vectors_of(self, pieces: Sequence[ColumnPiece], rows: int, vector: int) -> None:
+        """Store one vector of each row, by the piece that it is in."""
+        (stop, s), *rest = pieces
+        with self.w.when(self.column < stop - 4 * vector) if rest else nullcontext():
+            for i in range(rows):
+                self.w.push(self.low.store(s.port, s.index, s.value, self._shift(i, vector), True))
+            if rest:
+                self.w.otherwise()
+                self._vectors_of(rest, rows, vector)
 
     def _element_by_element(self, rows: int, width: int) -> None:
         """Store a tile of `width` columns through scratch, element by element; columns beyond n are left out."""
