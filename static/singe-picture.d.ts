@@ -13,9 +13,9 @@ export const MOST_PIXELS: number;
  */
 export function pictureToTensor(source: PictureSource, spec: Omit<ImageFacts, "input">): Promise<Float32Array>;
 
-/** A picture's own pixels, RGBA, upright and on white. */
-export function pixelsOf(source: PictureSource): Promise<{
-  data: Uint8Array;
+/** A picture's own pixels, RGBA, upright and on white. memory: that of earlier ones, which may be used for them. */
+export function pixelsOf(source: PictureSource, memory?: ArrayBuffer): Promise<{
+  data: Uint8Array<ArrayBuffer>;
   width: number;
   height: number;
 }>;

@@ -50,23 +50,24 @@ export async function pictureToTensor(source, spec) {
 }
 
 /**
- * A picture's own pixels, RGBA, upright and on white.
+ * A picture's own pixels, RGBA, upright and on white. memory: that of earlier ones, which may be used for them.
  * @param {PictureSource} source
- * @returns {Promise<{ data: Uint8Array, width: number, height: number }>}
+ * @param {ArrayBuffer} [memory]
+ * @returns {Promise<{ data: Uint8Array<ArrayBuffer>, width: number, height: number }>}
  */
-export async function pixelsOf(source) {
+export async function pixelsOf(source, memory) {
   if (source instanceof Blob) {
     checkSize(...(await sizeOf(source)));
     const bitmap = await decodedPicture(source);
     try {
-      return await pixelsOf(bitmap);
+      return await pixelsOf(bitmap, memory);
     } finally {
       bitmap.close();
     }
   }
   const [width, height] = extentOf(source);
   checkSize(width, height);
-  const data = await opaque(source, width, height);
+  const data = await opaque(source, width, height, memory);
   return { data: data ?? new Uint8Array(cutOut(canvas(width, height), /** @type {Drawn} */ (source), 0, 0, width, height).buffer), width, height };
 }
 
@@ -75,8 +76,9 @@ export async function pixelsOf(source) {
  * @param {unknown} source
  * @param {number} width
  * @param {number} height
+ * @param {ArrayBuffer} [memory]
  */
-async function opaque(source, width, height) {
+async function opaque(source, width, height, memory) {
   if (!globalThis.VideoFrame || !(source instanceof ImageBitmap || source instanceof VideoFrame)) return undefined;
   const frame = new VideoFrame(source, source instanceof ImageBitmap ? { timestamp: 0 } : {});
   try {
@@ -84,7 +86,7 @@ async function opaque(source, width, height) {
     const order = /^(RGB|BGR)[AX]$|^I420$|^NV12$/.exec(String(format));
     const isWhole = visibleRect?.width === width && visibleRect.height === height && !rotation && !flip;
     if (!order || !isWhole || colorSpace.primaries !== "bt709") return undefined;
-    const pixels = new Uint32Array(width * height);
+    const pixels = memory?.byteLength === 4 * width * height ? new Uint32Array(memory) : new Uint32Array(width * height);
     await frame.copyTo(pixels, order[1] ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
     const shared = arranged(pixels, order[1] === "BGR");
     return shared >>> 24 === 255 || format === `${order[1]}X` ? new Uint8Array(pixels.buffer) : undefined;

@@ -412,10 +412,8 @@ export interface Port {
   shape: (number | string)[];
 }
 
-/**
- * An output of a model is an input, too. transfer: the array is not used again, so a worker may take its memory, in place of a copy.
- */
-export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType; transfer?: boolean };
+/** An output of a model is an input, too. */
+export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType };
 
 /**
  * A GPUBuffer holds elements as the device stores them (static/README.md) and needs the usage COPY_SRC; with STORAGE too,

@@ -228,6 +228,11 @@ export class Model {
     return results;
   }
 
+  /** Whether the last inputs are still read, to measure another device with. */
+  get isMeasuring() {
+    return Boolean(this.#state.seen);
+  }
+
   /**
    * @param {Record<string, Input>} inputs
    * @param {{ seconds?: number }} [options]
@@ -399,7 +404,7 @@ const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instance
 const holdsGpuBuffer = (tensors) => Object.values(Object(tensors)).some((value) => isGpuBuffer(value?.data ?? value));
 
 /** What an input may have: an output has the first three. */
-const KEYS = ["data", "shape", "dtype", "transfer"];
+const KEYS = ["data", "shape", "dtype"];
 /**
  * @param {unknown} value
  * @returns {value is { data: GivenInput }}

@@ -1,16 +1,16 @@
 /**
- * Outputs in the caller's arrays: allocating a large array takes longer than filling it.
+ * Outputs in the caller's arrays, and copies of inputs in memory that was used before: allocating a large array takes longer than filling it.
  *
  * Contract: `arraysFor(found, given)` checks the caller's `outputs`, if not "data", against the outputs of the run,
  * [{ name, dtype, count }], and returns an array for each, or undefined where a new one is needed. For a worker,
  * `roomFor(ports, given)` makes arrays of the same lengths, by name, or undefined if there are none: its run checks them
- * before it begins. `filled(answers, given)` returns the outputs by name, in the caller's arrays.
+ * before it begins. `filled(answers, given)` returns the outputs by name, in the caller's arrays. `spares.copyOf(array)` copies an input.
  */
 
 /** @import { DType, Port, TypedArray } from "../types/public.d.ts" */
-/** @import { AnyElements, Answer } from "../types/program.d.ts" */
+/** @import { AnyElements, Answer, Unchecked } from "../types/program.d.ts" */
 
-import { ARRAYS, SingeError, textOf } from "./singe-format.js";
+import { ARRAYS, SingeError, copyOf, textOf } from "./singe-format.js";
 
 /**
  * What the caller passed for each output, or undefined.
@@ -87,3 +87,33 @@ export function filled(answers, given) {
   });
   return answers;
 }
+
+/** Memory that a worker gave back, for the next copy of its size. */
+export const spares = {
+  /** @type {ArrayBuffer | undefined} */
+  memory: undefined,
+
+  /**
+   * The memory of an array of a run's inputs that is large enough to be given back.
+   * @param {Unchecked} inputs
+   * @returns {ArrayBuffer | undefined}
+   */
+  among: (inputs) =>
+    Object.values(Object(inputs))
+      .map((input) => (input?.data ?? input)?.buffer)
+      .find((memory) => memory?.byteLength >= 1 << 16),
+
+  /**
+   * @template {TypedArray} T
+   * @param {T} array
+   * @returns {T}
+   */
+  copyOf(array) {
+    const { memory } = this;
+    if (array.byteLength !== memory?.byteLength) return copyOf(array);
+    this.memory = undefined;
+    const copy = new /** @type {Unchecked} */ (globalThis)[array[Symbol.toStringTag]](memory);
+    copy.set(array);
+    return copy;
+  },
+};

@@ -45,12 +45,14 @@ const PICTURES = {
   kinds: KINDS,
   whyNot: () => "",
   async open(info) {
-    const pixelsOf = await pixels();
+    const withPixels = await pixels();
     return (run, chosen) => async (sources, signal) => {
       const answers = [];
       for (const source of sources) {
-        const { data, width, height } = await pixelsOf(source, signal);
-        answers.push(answerOf(info, await run({ picture: { data, shape: [height, width, 4], transfer: true } }, signal), chosen, [height, width]));
+        const answer = withPixels(source, signal, async ({ data, width, height }) =>
+          answerOf(info, await run({ picture: { data, shape: [height, width, 4] } }, signal), chosen, [height, width]),
+        );
+        answers.push(await answer);
       }
       return answers;
     };
@@ -68,10 +70,28 @@ const MEDIA = {
   translating: async () => (await import("./saying/singe-task-translating.js")).medium,
 };
 
-/** What makes pixels of a picture, or of its address. */
+/**
+ * What reads the pixels of a picture, or of its address, for an answer: they are in the memory of the last ones where nobody reads these
+ * any more, since fresh memory takes longer to get than to fill.
+ */
 async function pixels() {
   const pictures = await import("../singe-picture.js");
-  return async (/** @type {PictureSource | string | URL} */ source, /** @type {AbortSignal | undefined} */ signal) => pictures.pixelsOf(await fetched(source, signal));
+  /** @type {ArrayBuffer | undefined} */
+  let spare;
+  /**
+   * @template T
+   * @param {PictureSource | string | URL} source
+   * @param {AbortSignal | undefined} signal
+   * @param {(pixels: Awaited<ReturnType<typeof pictures.pixelsOf>>) => Promise<T>} answer
+   */
+  return async (source, signal, answer) => {
+    const memory = spare;
+    spare = undefined;
+    const found = await pictures.pixelsOf(await fetched(source, signal), memory);
+    const answered = await answer(found);
+    spare = found.data.buffer;
+    return answered;
+  };
 }
 
 /**
@@ -135,13 +155,16 @@ async function taskOf(parts) {
  * @returns {Promise<Begin>}
  */
 async function chained(chain, info, runOf) {
-  const pixelsOf = await pixels();
+  const withPixels = await pixels();
   return (_, chosen) => {
     const start = () => chain((/** @type {string} */ name, /** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) => runOf(name)(inputs, signal), info, chosen);
     const following = start();
     return async (sources, signal) => {
       const answers = [];
-      for (const source of sources) answers.push(await (sources.length > 1 ? start() : following)(await pixelsOf(source, signal), signal));
+      for (const source of sources) {
+        const answer = /** @type {(found: any) => Promise<TaskAnswer>} */ ((found) => (sources.length > 1 ? start() : following)(found, signal));
+        answers.push(await withPixels(source, signal, answer));
+      }
       return answers;
     };
   };

@@ -2,9 +2,9 @@
  * The page's side of a model in a worker; singe-worker.js is the other.
  *
  * Contract: `loadInWorker(folder, options)` returns a model with the usual interface, or undefined if no worker can start
- * (forbidden by a policy; node). Inputs are copied when `run` is called, but those of `transfer`; outputs are transferred, or copied
- * into the caller's arrays. GPU buffers cannot be passed. The worker ends with the model. If it dies, its pending runs fail with the
- * code "lost".
+ * (forbidden by a policy; node). Inputs are copied when `run` is called, a large one into memory that a worker gave back; outputs
+ * are transferred, or copied into the caller's arrays. GPU buffers cannot be passed. The worker ends with the model. If it dies, its
+ * pending runs fail with the code "lost".
  */
 
 /** @import { Input, LoadOptions, Model, Output, Port, Profile, Progress, State, TypedArray } from "../types/public.d.ts" */
@@ -17,11 +17,11 @@
 /** @typedef {Pick<Model, "name" | "image" | "labels" | "inputs" | "outputs" | "states">} Facts */
 
 import { stateless, runWith } from "../program/singe-arguments.js";
-import { SingeError, copyOf } from "../program/singe-format.js";
+import { SingeError } from "../program/singe-format.js";
 import { spawn } from "../loading/singe-spawn.js";
 
 /** Of singe-outputs.js, there when a model is: runs are sent in the order of the calls. */
-let /** @type {typeof made.filled} */ filled, /** @type {typeof made.roomFor} */ roomFor;
+let /** @type {typeof made.filled} */ filled, /** @type {typeof made.roomFor} */ roomFor, /** @type {typeof made.spares} */ spares;
 
 /**
  * @param {URL} folder
@@ -40,7 +40,7 @@ export async function loadInWorker(folder, { onProgress, onDevice, signal, ...op
   try {
     const loaded = link.call("load", { folder: folder.href, options });
     const [facts, outputs] = await Promise.all([loaded, import("../program/singe-outputs.js")]);
-    ({ filled, roomFor } = outputs);
+    ({ filled, roomFor, spares } = outputs);
     return /** @type {Model} */ (/** @type {unknown} */ (new RemoteModel(link, facts)));
   } catch (error) {
     link.end(/** @type {Error} */ (error));
@@ -267,7 +267,7 @@ function copiesOf(inputs) {
 }
 
 /**
- * An input with its array copied, unless it may be transferred; the memory is added to `copies`. The worker rejects invalid inputs.
+ * An input with its array copied; the memory is added to `copies`. The worker rejects invalid inputs.
  * @param {Unchecked} value
  * @param {Transferable[]} copies
  */
@@ -277,15 +277,14 @@ function copied(value, copies) {
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
   if (!ArrayBuffer.isView(data)) return value;
-  const { data: _, transfer, ...rest } = bare ? {} : value;
   let own;
   try {
-    own = transfer ? data : copyOf(/** @type {TypedArray} */ (data));
+    own = spares.copyOf(/** @type {TypedArray} */ (data));
   } catch {
     return value; // a DataView, or detached: refused later
   }
   copies.push(/** @type {ArrayBuffer} */ (own.buffer));
-  return bare ? own : { data: own, ...rest };
+  return bare ? own : { ...value, data: own };
 }
 
 /**
@@ -374,8 +373,9 @@ class Link {
   }
 
   /** @param {Unchecked} message */
-  #hear({ id, value, error, state, ...news }) {
+  #hear({ id, value, error, state, spare, ...news }) {
     if (state) this.state = state;
+    if (spare) spares.memory = spare;
     const { done, fail } = this.#waiting.get(id) ?? {};
     this.#waiting.delete(id);
     if (error) fail?.(error.name === "SingeError" ? new SingeError(error.code, error.message) : new Error(error.message));

@@ -1,16 +1,19 @@
 /**
  * The worker's side of a model in a worker; singe-worker-model.js is the page's side.
  *
- * Contract: it says `{ started }` first. A message `{ id, call, given }` is answered by `{ id, value, state }` or
+ * Contract: it says `{ started }` first. A message `{ id, call, given }` is answered by `{ id, value, state, spare }` or
  * `{ id, error }`; progress and changes of the device come in between. It holds one model.
  */
 
 /** @import { Unchecked } from "../types/program.d.ts" */
+/** @import * as made from "../program/singe-outputs.js" */
 
 import { loadHere } from "../model/singe-model.js";
 
 /** @type {Awaited<ReturnType<typeof loadHere>>} */
 let model;
+/** @type {typeof made.spares} */
+let spares;
 /**
  * The sessions by the numbers that the page gives them.
  * @type {Map<number, ReturnType<typeof model.session>>}
@@ -22,7 +25,7 @@ const CALLS = {
   async load({ folder, options }) {
     const onProgress = (/** @type {unknown} */ progress) => postMessage({ progress });
     const onDevice = (/** @type {string} */ device) => postMessage({ device, state: state() });
-    model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
+    [model, { spares }] = await Promise.all([loadHere(new URL(folder), { ...options, onProgress, onDevice }), import("../program/singe-outputs.js")]);
     const { name, image, labels, inputs, outputs, states, task } = model;
     return { name, image, labels, inputs, outputs, states, task, ...("language" in model && { language: model.language }) };
   },
@@ -59,7 +62,8 @@ const state = () => model && { device: model.device, threads: model.threads, sof
 onmessage = async ({ data: { id, call, given } }) => {
   try {
     const value = await CALLS[call](given);
-    postMessage({ id, value, state: state() }, /** @type {Unchecked} */ (memoryOf(call, given, value)));
+    const spare = !(/** @type {Unchecked} */ (model).isMeasuring) && spares.among(given?.[0]); // of a run's inputs: other calls have none there
+    postMessage({ id, value, state: state(), spare }, /** @type {Unchecked} */ (memoryOf(call, given, value).concat(spare || [])));
   } catch (/** @type {Unchecked} */ { name, code, message }) {
     postMessage({ id, error: { name, code, message }, state: state() });
   }

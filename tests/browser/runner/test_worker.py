@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,21 +62,45 @@ def test_dtypes(chromium: Page, device: str) -> None:
 
 
 def test_inputs_stay_the_callers(chromium: Page, device: str) -> None:
-    """But those that the caller gives away."""
     body = (
         LOAD
         + """
     const large = new Float32Array(1000).fill(1);
     const x = large.subarray(10, 16);
-    const inputs = { x, k: { data: Int32Array.of(1, 2), transfer: true }, keep: { data: Uint8Array.of(1, 0), shape: [2, 1] } };
+    const inputs = { x, k: { data: Int32Array.of(1, 2) }, keep: { data: Uint8Array.of(1, 0), shape: [2, 1] } };
     const first = model.run(inputs);
     x.fill(9);
     const { scores } = await first;
     await model.dispose();
-    return [x.length, large.length, inputs.k.data.length, [...scores.data], scores.shape];
+    return [x.length, large.length, [...scores.data], scores.shape];
     """
     )
-    assert chromium.run(body, device=device) == [6, 1000, 0, [-2, 1, 4, 7, -1, -1, -1, -1], [2, 4]]
+    assert chromium.run(body, device=device) == [6, 1000, [-2, 1, 4, 7, -1, -1, -1, -1], [2, 4]]
+
+
+def test_large_inputs_of_runs_at_once_and_one_after_the_other(chromium: Page) -> None:
+    """Their copies share memory, one after the other."""
+    body = (
+        LOAD
+        + """
+    const rows = 8192;
+    const runs = (filled) => ({ x: new Float32Array(3 * rows).fill(filled), k: new Int32Array(rows), keep: new Uint8Array(rows).fill(1) });
+    const found = [];
+    for (const given of [[1], [2, 3], [4], [5, 6, 7]]) {
+      const all = given.map(runs);
+      const answers = await Promise.all(all.map((inputs) => model.run(inputs)));
+      found.push(...answers.map(({ scores }, k) => [scores.data[0], scores.data.at(-4), all[k].x[0], all[k].x.length]));
+    }
+    await model.dispose();
+    return found;
+    """
+    )
+    found = chromium.run(body, device="wasm")
+    assert [f[2:] for f in found] == [[k, 3 * 8192] for k in range(1, 8)]
+    assert all(first == last for first, last, *_ in found)
+    gaps = {b[0] - a[0] for a, b in pairwise(found)}
+    assert len(gaps) == 1
+    assert gaps != {0}
 
 
 def test_arrays_whose_slice_shares_memory_stay_the_callers(chromium: Page) -> None:
