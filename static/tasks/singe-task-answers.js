@@ -266,6 +266,7 @@ export function drawAnswer(info, context, answer) {
     if ("corners" in one) drawLine(context, one, size, k);
     else drawFinding(context, one, size, joints);
   }
+  if (Array.isArray(answer)) drawLegend(context, /** @type {TaskFinding[]} */ (answer), size);
   context.restore();
 }
 
@@ -306,13 +307,30 @@ function drawText(context, text, left, low, size) {
   context.fillText(text, left + 4, top + 2);
 }
 
+/** @param {TaskFinding} finding */
+const captionOf = ({ label, score, handedness }) => `${handedness ? `${handedness.toLowerCase()} ` : ""}${label} ${Math.round(100 * score)} %`;
+
+/**
+ * The names of parts, which have no box to stand at, in their colours, one below the other.
+ * @param {Context2D | CanvasRenderingContext2D} context
+ * @param {TaskFinding[]} findings
+ * @param {number} size
+ */
+function drawLegend(context, findings, size) {
+  for (const [k, one] of findings.filter(({ mask, box }) => mask && !box).entries()) {
+    context.fillStyle = colourOf(one.index);
+    drawText(context, captionOf(one), 0, (k + 1) * (size + 4), size);
+  }
+}
+
 /**
  * @param {Context2D | CanvasRenderingContext2D} context
  * @param {TaskFinding} finding
  * @param {number} size
  * @param {[number, number][]} joints
  */
-function drawFinding(context, { box, label, score, index, landmarks = [], handedness, mask }, size, joints) {
+function drawFinding(context, finding, size, joints) {
+  const { box, index, landmarks = [], mask } = finding;
   const colour = colourOf(index);
   context.fillStyle = context.strokeStyle = colour;
   if (mask) {
@@ -343,5 +361,5 @@ function drawFinding(context, { box, label, score, index, landmarks = [], handed
   if (!box) return;
   const { xmin, ymin, xmax, ymax } = box;
   context.strokeRect(xmin, ymin, xmax - xmin, ymax - ymin);
-  drawText(context, `${handedness ? `${handedness.toLowerCase()} ` : ""}${label} ${Math.round(100 * score)} %`, xmin, ymin, size);
+  drawText(context, captionOf(finding), xmin, ymin, size);
 }
