@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
@@ -27,10 +28,10 @@ from ..program.program import Buffer, Code, Host, ProgramData, Specialised, Stat
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
-from .options import PLAIN, Options
+from .options import ACTIVATIONS, PLAIN, Options
 from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
-from .rewrite.integers import in_int8, in_int16
+from .rewrite.integers import in_int8, packed_in_integers
 from .rewrite.long_products import in_parts
 from .schedule.beside import RegionWork
 from .schedule.buffers import BufferTable
@@ -115,9 +116,10 @@ def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, 
         execution = execution_of(target)
         # Before, because a target of whole arrays unpacks weights; after, because others find more that stay packed. Over
         # whole arrays floats are faster, so there only "int8" computes as other targets do.
-        kinds = ("int16", "int8") if execution.narrow else ("int8",)
-        int16 = in_int16 if options.activations in kinds and target.integers else lambda g: g
-        rewritten = int16(rewrite(int16(graph), execution.narrow, own_kernels(target)))
+        kinds = ACTIVATIONS[1:] if execution.narrow else ("int8",)
+        given = options.activations
+        packed = partial(packed_in_integers, activations=given) if given in kinds and target.integers else lambda g: g
+        rewritten = packed(rewrite(packed(graph), execution.narrow, own_kernels(target)))
         if options.activations == "int8":
             rewritten = in_int8(rewritten)
         if execution.filled_by > 1:

@@ -38,7 +38,7 @@ _DEFINED = {
     "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
     "ir.scalar": "DEAR_WORDS Expr",
     "ops": "Row Wgsl find_row",
-    "ops.products.blocks_int16": "WIDE_PART WIDE_TOP wide_step_of",
+    "ops.products.blocks_int16": "BYTE_PART BYTE_TOP_STEPS GROUP WIDE_PART WIDE_TOP wide_step_of",
     "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",
     "plugins": "version_of",
     "program": "words",

@@ -64,6 +64,9 @@ from ..ir.scalar import Expr as Expr
 from ..ops import Row as Row
 from ..ops import Wgsl as Wgsl
 from ..ops import find_row as find_row
+from ..ops.products.blocks_int16 import BYTE_PART as BYTE_PART
+from ..ops.products.blocks_int16 import BYTE_TOP_STEPS as BYTE_TOP_STEPS
+from ..ops.products.blocks_int16 import GROUP as GROUP
 from ..ops.products.blocks_int16 import WIDE_PART as WIDE_PART
 from ..ops.products.blocks_int16 import WIDE_TOP as WIDE_TOP
 from ..ops.products.blocks_int16 import wide_step_of as wide_step_of

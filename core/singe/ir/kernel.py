@@ -248,7 +248,7 @@ ROUTINES: Final = {
     "those of matmul_blocks, where a is any expression of k and of the folds before, but has no loads that depend on n. facts: bits, block.",
     "matmul_blocks_int16": "grid, inner and facts as in matmul_blocks. Stage 0 finds the largest magnitude a0 of x over k; stage 1 adds "
     "mul(q(x, a0), b) with b as in matmul_blocks. The store's value uses a0 and a1 only in mul(a1, wide_step_of(a0)), as "
-    "ops/products/blocks_int16.py makes it.",
+    "ops/products/blocks_int16.py makes it. facts: as in matmul_blocks; and in_bytes, true, if eight bits of q count.",
     "conv_integers": "as matmul_integers, with the grid, the inner loops and the facts of conv; group is 1.",
 }
 """What each kind of Routine guarantees. The last stage is the only Store, outside the inner loops. The stages before it

@@ -41,9 +41,9 @@ from .tokenizing import Tokenizer
 from .vectors import TextVectors
 
 DEFAULT_CONTEXT: Final = 4096
-COMPUTED_IN: Final = {"auto": "int16", "float32": "float32"}
+COMPUTED_IN: Final = {"auto": "int16", "int8": "packed_int8", "float32": "float32"}
 """`activations` ↦ those of the compiler."""
-CACHE_DTYPES: Final = {"auto": "float16", "float32": "float32"}
+CACHE_DTYPES: Final = {"auto": "float16", "int8": "float16", "float32": "float32"}
 """`activations` ↦ the type of keys and values that are held."""
 MAX_CONSTRAINTS: Final = 16
 """Schemas and regular expressions whose automata are kept."""
@@ -68,7 +68,8 @@ def load(
 
     context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
     computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
-    twice), which changes probabilities by about 1e-3 of themselves. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
+    twice), which changes probabilities by about 1e-3 of themselves; with "int8", those with 4 bits take integers of which 8 bits count:
+    faster once more, and less accurate. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
     "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are. cache_dtype: the type in which the keys and
     values of conversations are held: "float16", which changes probabilities by about 1e-3 of themselves, or "float32", which takes
     twice the memory. None: "float16" with activations "auto".

@@ -81,7 +81,7 @@ class Model:
         bounds: Mapping[str, int] | None = None,
         donate: Sequence[str] = (),
     ) -> None:
-        """activations: "float32", "int16" or "int8", the type in which products and convolutions compute (see `compile`);
+        """activations: "float32", "int16", "packed_int8" or "int8", the type in which products and convolutions compute (see `compile`);
         fail_on_host: refuse ops that cannot run on the device; bounds: the largest values of open sizes; donate: see `of`."""
         self.name: Final = name
         self.device: Final = open_device(device)

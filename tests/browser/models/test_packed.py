@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from bundles import packed, unpacked
 from pages import CORES, open_page
 
@@ -63,17 +64,21 @@ def test_packed_products_and_scattered_sums_in_a_page(browser: Any, tmp_path: Pa
         np.testing.assert_allclose(got["blocks"], wanted["blocks"], rtol=1e-5, atol=1e-3)
 
 
-def test_rows_in_16_bits_in_a_page(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("activations", ["int16", pytest.param("packed_int8", marks=pytest.mark.full)])
+def test_rows_in_integers_in_a_page(browser: Any, tmp_path: Path, activations: str) -> None:
     """At both levels of SIMD, on one thread and on two."""
     model = Model(graph(), "numpy")
-    export(model, tmp_path / "both", ["wasm"], activations="int16")
-    export(model, tmp_path / "plain", ["wasm"], activations="int16")
+    export(model, tmp_path / "both", ["wasm"], activations=activations)
+    export(model, tmp_path / "plain", ["wasm"], activations=activations)
     manifest = json.loads((tmp_path / "plain" / MANIFEST).read_bytes())
     for kernel in manifest["targets"]["wasm"]["program"]["kernels"]:
         kernel["variants"] = [v for v in kernel["variants"] if not v["requires"]]
     (tmp_path / "plain" / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-    assert any("int16" in k["label"] for k in manifest["targets"]["wasm"]["program"]["kernels"])
-    whole, counts = compiled(model, activations="int8"), (1, 5, 300)
+    assert any(
+        activations.removeprefix("packed_") in k["label"] for k in manifest["targets"]["wasm"]["program"]["kernels"]
+    )
+    same = model if activations == "int16" else Model(graph(), "wasm")  # numpy has those of 16 bits only, as "int8"
+    whole, counts = compiled(same, activations="int8" if same is model else activations), (1, 5, 300)
     with open_page(browser, tmp_path) as page:
         for name in ("both", "plain"):
             for threads in (1, 2)[:CORES]:

@@ -32,7 +32,7 @@ SAMPLED: list[Row] = [
 
 DEAR = {
     "attention", "conv", "conv_int8", "conv_integers", "conv_last", "conv_transpose", "deform_conv", "det", "dft",
-    "dot_blocks", "dot_blocks_int16", "dot_int8", "einsum", "gcd", "grid_sample", "inverse", "lcm", "max_roi_pool", "resize", "roi_align",
+    "dot_blocks", "dot_blocks_int16", "dot_blocks_int8", "dot_int8", "einsum", "gcd", "grid_sample", "inverse", "lcm", "max_roi_pool", "resize", "roi_align",
     "rotary_embedding", "unpool_pick", "unpool_sum",
 }  # fmt: skip
 """Rows with a slow reference, or with many kernels, each of which takes long to compile: `make quick` tests them on numpy only,

@@ -32,10 +32,11 @@ def test_scores_are_those_of_each_conversation_alone(tmp_path: Path, device_name
 
 
 @pytest.mark.slow
-def test_on_wasm_a_text_has_the_same_bits_alone_beside_others_and_in_parts(tmp_path: Path) -> None:
-    """Rounding to 16 bits would make a last bit that differs anywhere a difference in all scores."""
+@pytest.mark.parametrize("activations", ["auto", "int8"])
+def test_on_wasm_a_text_has_the_same_bits_alone_beside_others_and_in_parts(tmp_path: Path, activations: str) -> None:
+    """Rounding to integers would make a last bit that differs anywhere a difference in all scores."""
     pytest.importorskip("wasmtime")
-    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "wasm", context=64)
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "wasm", context=64, activations=activations)
     text = [5 + 7 * k % 40 for k in range(30)]
     whole, alone, parts = llm.session(), llm.session(), llm.session()
     wanted = np.concatenate([alone.run([token], 1) for token in text])

@@ -17,7 +17,9 @@ from singe.ops import Row
 
 onnx = pytest.importorskip("onnx")
 NONE: Final = {
-    **dict.fromkeys(("dot_blocks_int16", "dot_int8", "conv_int8", "conv_integers"), "made by the compiler"),
+    **dict.fromkeys(
+        ("dot_blocks_int16", "dot_blocks_int8", "dot_int8", "conv_int8", "conv_integers"), "made by the compiler"
+    ),
     **dict.fromkeys(("pool_place", "pool_pick", "unpool_pick", "unpool_sum"), "of gradients of pools"),
     **dict.fromkeys(("random_bits", "random_unit", "random_normal"), "ONNX's generators draw other numbers"),
     **dict.fromkeys(("conv_last", "conv"), "groups of integers"),

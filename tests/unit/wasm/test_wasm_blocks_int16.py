@@ -1,4 +1,4 @@
-"""Products with packed weights and rows in 16-bit integers: the same sums on WebAssembly at every level of SIMD as in NumPy."""
+"""Products with packed weights and rows in integers of 16 bits, of which 16 or eight count: the same sums on WebAssembly at every level of SIMD as in NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
 from singe_wasm.target import WasmTarget
 
-ROW = "dot_blocks_int16"
+ROW, SHORT = "dot_blocks_int16", "dot_blocks_int8"
+OF_FOUR_BITS = [case for case in CASES if case[3] == 4]
 
 
 def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
@@ -33,19 +34,35 @@ def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
     return backend.download(out)
 
 
-def quantised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantised(x: np.ndarray, row: str = ROW) -> tuple[np.ndarray, np.ndarray]:
     """The integers of rows, and their steps."""
     step = np.abs(x).max(1, keepdims=True) * np.float32(1 / 32639)
-    return np.rint(x * (np.float32(1) / step)).astype(np.float64), step.astype(np.float64)
+    whole = x * (np.float32(1) / step)
+    if row == SHORT:
+        padded = np.pad(whole, ((0, 0), (0, -x.shape[1] % 4))).reshape(len(x), -(-x.shape[1] // 4), 4)
+        largest = np.abs(padded).max(2, keepdims=True)
+        n = np.clip(np.ceil(largest * np.float32(1 / 127)), np.float32(1), np.float32(257))
+        short = np.rint(padded * (1 / n))
+        assert np.abs(short).max(initial=0) <= 127
+        whole = (short * n).reshape(len(x), short.shape[1] * 4)[:, : x.shape[1]]
+    return np.rint(whole).astype(np.float64), step.astype(np.float64)
 
 
-@few(4, ("rows", "depth", "columns", "bits", "block", "one"), [*CASES, (5, 12, 9, 8, 4, True), (0, 32, 8, 4, 32, True)])
+@few(
+    6,
+    ("row", "rows", "depth", "columns", "bits", "block", "one"),
+    [
+        *((ROW, *case) for case in [*CASES, (5, 12, 9, 8, 4, True), (0, 32, 8, 4, 32, True)]),
+        *((SHORT, *case) for case in [*OF_FOUR_BITS, (5, 12, 9, 4, 8, True), (0, 32, 8, 4, 32, True)]),
+    ],
+)
 def test_products_are_those_of_quantised_rows(
-    rows: int, depth: int, columns: int, bits: int, block: int, one: bool
+    row: str, rows: int, depth: int, columns: int, bits: int, block: int, one: bool
 ) -> None:
-    graph, matrix = made(N, depth, columns, bits, block, one, ROW)
+    graph, matrix = made(N, depth, columns, bits, block, one, row)
     x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
-    whole, step = quantised(x)
+    x[:, ::7] *= np.float32(50)  # a few large elements
+    whole, step = quantised(x, row)
     wanted = whole @ matrix[:-1] * step + matrix[-1]
     program, uses = compile_with_uses(graph, WasmTarget(tuple(LEVELS)))
     assert sum(use.packer is not None for use in uses) == (2 if one else 3), "printed as the plain nest"
@@ -67,9 +84,10 @@ def test_a_zero_that_is_not_the_middle() -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
 
 
-def test_odd_rows_spoil_no_others() -> None:
+@pytest.mark.parametrize("row", [ROW, pytest.param(SHORT, marks=pytest.mark.slow)])
+def test_odd_rows_spoil_no_others(row: str) -> None:
     """A row with NaN or an infinity gives NaN, one of zeros or of tiny numbers zeros; the largest numbers are exact."""
-    graph, matrix = made(N, 40, 16, 4, 32, True, ROW)
+    graph, matrix = made(N, 40, 16, 4, 32, True, row)
     x = np.random.default_rng(1).normal(size=(7, 40)).astype(np.float32)
     x[0, 3], x[1, 39], x[2], x[3], x[5, 0] = np.nan, -np.inf, 0, 1e-38, 3e38
     for found in (run(compile_graph(graph, WasmTarget()), x), run_arrays(graph, x)):
@@ -84,9 +102,10 @@ def run_arrays(graph: Graph, x: np.ndarray) -> np.ndarray:
     return backend.download(out)
 
 
-def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits() -> None:
+@pytest.mark.parametrize("row", [ROW, pytest.param(SHORT, marks=pytest.mark.slow)])
+def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits(row: str) -> None:
     x = np.random.default_rng(3).normal(size=(9, 100)).astype(np.float32)
-    program = compile_graph(made(N, 100, 40, 4, 32, False, ROW)[0], WasmTarget(tuple(LEVELS)))
+    program = compile_graph(made(N, 100, 40, 4, 32, False, row)[0], WasmTarget(tuple(LEVELS)))
     for level in LEVELS:
         together = in_parts(program, level, x, 1).reshape(9, 40)
         for parts in (2, 3, 7):
@@ -96,16 +115,21 @@ def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits() -> None:
 
 
 @few(
-    2, ("rows", "depth", "columns", "bits", "block", "one"), [*CASES, (7, 12, 9, 8, 4, False), (2, 36, 8, 8, 12, True)]
+    3,
+    ("row", "rows", "depth", "columns", "bits", "block", "one"),
+    [
+        *((ROW, *case) for case in [*CASES, (7, 12, 9, 8, 4, False), (2, 36, 8, 8, 12, True)]),
+        *((SHORT, *case) for case in OF_FOUR_BITS),
+    ],
 )
-def test_bytes_give_the_same_integers_as_halves(
-    rows: int, depth: int, columns: int, bits: int, block: int, one: bool
+def test_bytes_give_the_same_integers_as_other_forms(
+    row: str, rows: int, depth: int, columns: int, bits: int, block: int, one: bool
 ) -> None:
     """Where one instruction adds four products of bytes with a sign. All that is rounded comes after the integers."""
-    program = compile_graph(made(N, depth, columns, bits, block, one, ROW)[0], WasmTarget(tuple(LEVELS)))
+    program = compile_graph(made(N, depth, columns, bits, block, one, row)[0], WasmTarget(tuple(LEVELS)))
     x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
-    halves, there = (in_parts(program, "relaxed", x, 1, signs) for signs in (False, True))
-    np.testing.assert_allclose(there, halves, rtol=1e-6, atol=1e-6 * np.abs(halves).max())
+    here, there = (in_parts(program, "relaxed", x, 1, signs) for signs in (False, True))
+    np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6 * np.abs(here).max())
 
 
 def test_a_kernel_around_the_product_stays_one() -> None:
@@ -137,8 +161,8 @@ def test_rows_stay_float32_unless_the_caller_allows_integers() -> None:
     wasm, gpu = WasmTarget(), WasmTarget()
     gpu.integers = False
     for activations in ACTIVATIONS:
-        allowed = activations != "float32"
-        assert ops_of(graph, activations, wasm) == {ROW if allowed else "dot_blocks"}
+        row = {"float32": "dot_blocks", "packed_int8": SHORT}.get(activations, ROW)
+        assert ops_of(graph, activations, wasm) == {row}
         assert (ROW in ops_of(graph, activations, ARRAYS)) == (activations == "int8"), "floats are faster over arrays"
     assert ops_of(graph, "int16", gpu) == {"dot_blocks"}, "a target whose integers are no faster"
 
@@ -152,5 +176,10 @@ def test_what_stays_float32() -> None:
         scales = scale if block == 512 else b.const(np.ones((2, 8), np.float32))
         y = b.dot_blocks(x, weights, scales, zero, bits=8, block=block)
         assert ops_of(Graph((x, words), (y,), ("y",)), "int16", WasmTarget()) == {"dot_blocks"}
+    scales = b.const(np.ones((4, 8), np.float32))
+    y = b.dot_blocks(x, known, scales, zero, bits=8, block=128)
+    assert ops_of(Graph((x,), (y,), ("y",)), "packed_int8", WasmTarget()) == {ROW}
+    with pytest.raises(ShapeError, match="dot_blocks_int8: got weights of 8 bits, expected 4"):
+        b.dot_blocks_int8(x, known, scales, zero, bits=8, block=128)
     with pytest.raises(ShapeError, match="blocks of 512 weights of 8 bits, expected at most 256"):
         b.dot_blocks_int16(x, known, scale, zero, bits=8, block=512)

@@ -83,7 +83,7 @@ _SIMD: Final = {
     "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95,
     "i8x16.narrow_i16x8_u": 102, "i8x16.min_u": 119, "i16x8.narrow_i32x4_s": 133, "i16x8.min_s": 150, "i16x8.max_s": 152,
     **_numbered(103, "f32x4.ceil f32x4.floor f32x4.trunc f32x4.nearest"),
-    "i16x8.shr_u": 141, "i16x8.extend_low_i8x16_s": 135, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
+    "i16x8.shr_u": 141, "i16x8.add": 142, "i16x8.extend_low_i8x16_s": 135, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
     "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_s": 167, "i32x4.extend_low_i16x8_u": 169,
     **_numbered(171, "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add"), "i32x4.sub": 177,
     **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u i32x4.dot_i16x8_s"),
@@ -91,7 +91,7 @@ _SIMD: Final = {
     **_numbered(236, "f64x2.abs f64x2.neg - f64x2.sqrt f64x2.add f64x2.sub f64x2.mul f64x2.div"),
     **_numbered(248, "i32x4.trunc_sat_f32x4_s i32x4.trunc_sat_f32x4_u f32x4.convert_i32x4_s f32x4.convert_i32x4_u"),
     "i32x4.trunc_sat_f64x2_s_zero": 252, "f32x4.relaxed_madd": 261,
-    "i32x4.relaxed_dot_i8x16_i7x16_add_s": 275,
+    "i16x8.relaxed_dot_i8x16_i7x16_s": 274, "i32x4.relaxed_dot_i8x16_i7x16_add_s": 275,
 }  # fmt: skip
 
 OPS: Final[Mapping[str, bytes]] = (

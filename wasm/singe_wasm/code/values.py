@@ -411,6 +411,10 @@ class F32x4(V128, FloatLike):
         """Held between two numbers; NaN stays."""
         return self._with("pmax", low)._with("pmin", high)
 
+    def raised(self) -> Self:
+        """The nearest whole numbers above."""
+        return self._apply("ceil")
+
     def lane(self, number: int) -> F32:
         return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
 
@@ -484,6 +488,10 @@ class I32x4(V128):
     def above(self, other: int) -> I32x4:
         """Signed."""
         return self.with_("i32x4.gt_s", other)
+
+    def dot_pairs(self, sevens: I32x4) -> I32x4:
+        """The products of its bytes by others of 7 bits, two to a half of a lane: relaxed SIMD."""
+        return self.with_("i16x8.relaxed_dot_i8x16_i7x16_s", sevens)
 
     def dot_add(self, sevens: I32x4, total: I32x4) -> I32x4:
         """total + the products of its bytes by others of 7 bits, four to a lane: relaxed SIMD."""

@@ -1,6 +1,7 @@
 """Optional rewrites: products and convolutions run in integers where that is faster. It costs accuracy.
 
-`in_int16`: `dot_blocks` with constant weights becomes the row of ops/products/blocks_int16.py. The weights stay as they are.
+`packed_in_integers`: `dot_blocks` with constant weights becomes a row of ops/products/blocks_int16.py: that of 8 bits where the caller allows
+it and weights have 4, else that of 16. The weights stay as they are.
 
 `in_int8`: `dot` and `conv_last` of float32 with constant weights become the rows of ops/products/quantised.py. These do not change:
 grouped convolutions (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
@@ -24,18 +25,21 @@ Measured on wasm (docs/measurements/quantised.md). The rows of a convolution ove
 """
 
 
-def in_int16(graph: Graph) -> Graph:
+def packed_in_integers(graph: Graph, activations: str) -> Graph:
     """See the module's docstring."""
-    if not any(map(_takes_int16, graph.nodes)):
+    if not any(map(_takes_integers, graph.nodes)):
         return graph
-    return rebuild(graph, Builder(), _in_int16, {x: x for x in graph.leaves})
+
+    def replaced(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
+        if not _takes_integers(n):
+            return None
+        row = "dot_blocks_int8" if activations == "packed_int8" and n.attrs["bits"] == 4 else "dot_blocks_int16"
+        return b.apply(ROWS[row], *new_inputs, **n.attrs)
+
+    return rebuild(graph, Builder(), replaced, {x: x for x in graph.leaves})
 
 
-def _in_int16(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
-    return b.dot_blocks_int16(*new_inputs, **n.attrs) if _takes_int16(n) else None
-
-
-def _takes_int16(n: Node) -> bool:
+def _takes_integers(n: Node) -> bool:
     if n.op != "dot_blocks" or n.attrs["block"] > MAX_BLOCK[n.attrs["bits"]]:
         return False
     return all(x.value is not None for x in n.inputs[1:])

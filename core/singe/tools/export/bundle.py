@@ -23,7 +23,7 @@ import numpy as np
 
 from ... import __version__
 from ...compiler.compile import compile_with_uses
-from ...compiler.options import ACTIVATIONS, Options
+from ...compiler.options import ACTIVATIONS, OF_PACKED_WEIGHTS, Options
 from ...compiler.partition import beyond_scripts
 from ...compiler.target import Target, execution_of, find_target
 from ...errors import InputError
@@ -158,8 +158,8 @@ def export(
     elif task is not None:
         of_task = cast("Task", model)
         model, files = of_task.model, of_task.files
-        if activations == "float32" and model.options.activations == "int16":
-            activations = "int16"
+        if activations == "float32" and model.options.activations in OF_PACKED_WEIGHTS:
+            activations = model.options.activations
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -258,7 +258,8 @@ def draft(
     if activations not in ACTIVATIONS:
         raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
     chosen = {name: find_target(known[name]) for name in targets}
-    if activations == model.options.activations == "int16" and not any(t.integers for t in chosen.values()):
+    own = activations == model.options.activations and activations in OF_PACKED_WEIGHTS
+    if own and not any(t.integers for t in chosen.values()):
         activations = "float32"  # a model's own choice is for the targets that have another
     stored = "dtype int8 and " if activations == "int8" else ""
     if activations != "float32" and ((stored and dtype != "int8") or not any(t.integers for t in chosen.values())):

@@ -222,12 +222,25 @@ def dot_blocks(
     return out
 
 
-def dot_blocks_int16(x: np.ndarray, *weights: np.ndarray, bits: int, block: int) -> np.ndarray:
+def dot_blocks_int16(
+    x: np.ndarray, *weights: np.ndarray, bits: int, block: int, rounded: Callable[[np.ndarray], np.ndarray] = np.rint
+) -> np.ndarray:
     """The rows' steps and their roundings are in float32, as the op defines them."""
     rows = x.astype(np.float32)
     step = np.abs(rows).max(-1, keepdims=True, initial=0) * np.float32(1 / 32639)
-    whole = np.rint(np.divide(1, step, where=step > 0, out=np.zeros_like(step)) * rows)
+    whole = rounded(np.divide(1, step, where=step > 0, out=np.zeros_like(step)) * rows)
     return dot_blocks(whole, *weights, bits=bits, block=block) * step
+
+
+def dot_blocks_int8(x: np.ndarray, *weights: np.ndarray, bits: int, block: int) -> np.ndarray:
+    def rounded(q: np.ndarray) -> np.ndarray:
+        depth = q.shape[-1]
+        places = np.arange(-(-depth // 4) * 4).reshape(-1, 4).clip(max=max(depth - 1, 0))
+        largest = np.abs(q[..., places]).max(-1) if depth else q
+        n = np.clip(np.ceil(largest * np.float32(1 / 127)), np.float32(1), np.float32(257)).repeat(4, -1)[..., :depth]
+        return np.rint(q * (1 / n)) * n
+
+    return dot_blocks_int16(x, *weights, bits=bits, block=block, rounded=rounded)
 
 
 def distances(x: np.ndarray, y: np.ndarray, squared: bool = False) -> np.ndarray:
@@ -240,6 +253,7 @@ REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "rotary_embedding": rotary_embedding,
     "dot_blocks": dot_blocks,
     "dot_blocks_int16": dot_blocks_int16,
+    "dot_blocks_int8": dot_blocks_int8,
     "dot": lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
     "conv_last": conv_last,
     "matmul": np.matmul,

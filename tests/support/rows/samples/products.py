@@ -202,6 +202,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "conv": CONV,
     "dot_blocks": DOT_BLOCKS,
     "dot_blocks_int16": DOT_BLOCKS,
+    "dot_blocks_int8": [s for s in DOT_BLOCKS if s.attrs["bits"] == 4],
     "dot_int8": DOT_INT8,
     "conv_int8": CONV_INT8,
     "dot_integers": DOT_INTEGERS,

@@ -50,7 +50,7 @@ BITS_PER_WORD: Final = 32
 class BlockSchedule:
     """The schedule of a product of floats with the same rows and store, and where the weights are.
 
-    zero: the port of the zeros, or the one number.
+    zero: the port of the zeros, or the one number. in_bytes: of rows in integers, whether eight bits count.
     """
 
     floats: ProductSchedule
@@ -59,6 +59,7 @@ class BlockSchedule:
     zero: int | float
     bits: int
     block: int
+    in_bytes: bool = False
 
     @property
     def each(self) -> int:

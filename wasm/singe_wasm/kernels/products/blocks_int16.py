@@ -8,6 +8,10 @@ tile share the unpacked weights.
 Halves: a word of a column, shifted and masked, is two weights of 16 bits, which one instruction multiplies by two integers of a
 record, and adds.
 
+Groups: of integers of which eight bits count, the bytes v of a group are multiplied by the weights, which one instruction adds
+in 16 bits, and the sums by the groups' n. That is for x64 without AVX-VNNI; elsewhere the whole integers are multiplied, with
+the same sums.
+
 Bytes: where one instruction multiplies and adds four bytes, exactly (relaxed SIMD on ARM, and on x64 with AVX-VNNI), it takes
 the high bytes of a block, then the low ones. Such an instruction of ARM takes the weights as bytes with a sign: 128 is then
 subtracted from weights of 8 bits. A function has code for both, and asks the processor; the integers are the same.
@@ -24,7 +28,7 @@ from singe.extension import WIDE_TOP, Kernel, Reduce, Routine, Store, scalar, wi
 
 from ...code.encode import Function, v128
 from ...code.values import I32, F32x4, I32x4
-from ...code.wide_rows import OVERWRITTEN
+from ...code.wide_rows import GROUPS_BYTES, OVERWRITTEN
 from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
@@ -33,7 +37,13 @@ from .feeds import Feed
 from .integers import takes_bytes
 from .product import ACCUMULATOR, RegisterTile, TilePlace, broadcasts
 
-ROWS: Final = {("halves", False): 4, ("halves", True): 6, ("bytes", False): 6}
+ROWS: Final = {
+    ("halves", False): 4,
+    ("halves", True): 6,
+    ("bytes", False): 6,
+    ("groups", False): 3,
+    ("groups", True): 4,
+}
 """Form, and whether rows are read by fours ↦ the rows of a tile, as measured (docs/measurements/quantised.md); of bytes, as many
 as registers hold."""
 LAST_ROWS: Final = (3, 2, 1)
@@ -53,7 +63,8 @@ def schedule_int16(routine: Routine, constants: Collection[int]) -> BlockSchedul
     s = None if kernel is None else schedule_blocks(Routine("matmul_blocks", kernel, routine.facts), constants)
     if s is None or s.depth < 1:
         return None
-    return replace(s, floats=replace(s.floats, spare=max(ROWS.values()) * _record(s)))
+    floats = replace(s.floats, spare=max(ROWS.values()) * _record(s))
+    return replace(s, floats=floats, in_bytes=routine.facts.get("in_bytes", False))
 
 
 def _record(s: BlockSchedule) -> int:
@@ -85,13 +96,14 @@ def _in_floats(kernel: Kernel) -> Kernel | None:
 
 def print_int16(s: BlockSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Routine."""
+    plain = "groups" if s.in_bytes and level.relaxed else "halves"
     if not level.relaxed or level.fours:  # wasmtime's compiler has no instruction for four bytes
-        return _WideRows(s, sizes, level, "halves").function()
+        return _WideRows(s, sizes, level, plain).function()
     w = s.floats.begin(sizes)
     with w.when(takes_bytes() | has_signs()):
         _WideRows(s, sizes, level, "bytes", w).write()
         w.otherwise()
-        _WideRows(s, sizes, level, "halves", w).write()
+        _WideRows(s, sizes, level, plain, w).write()
     return w.finish()
 
 
@@ -102,7 +114,7 @@ def has_signs() -> I32:
 
 
 class _WideRows(BlockTemplate):
-    """form: "halves" or "bytes"."""
+    """form: "halves", "bytes" or "groups"."""
 
     def __init__(
         self, s: BlockSchedule, sizes: SizeParameters, level: Level, form: str, w: Writer | None = None
@@ -111,7 +123,7 @@ class _WideRows(BlockTemplate):
         super().__init__(s, sizes, level, w)
 
     def make_product(self) -> _WideProduct:
-        return (_Halves if self.form == "halves" else _Bytes)(self)
+        return _FORMS[self.form](self)
 
     def make_feed(self) -> Feed:
         return _WideRecords(self.blocks, super().make_feed()).bound(self)
@@ -147,7 +159,7 @@ class _WideRecords(Feed):
         self._floats.prepare(rows)
         w, s, product = self.job.w, self._schedule, self.job.product
         assert isinstance(product, _WideProduct)
-        name = f"{product.form}_for_{s.bits}_bits"
+        name = f"{'short_' if s.in_bytes else ''}{product.form}_for_{s.bits}_bits"
         for (to, place), (source, offset) in zip(self.addresses(rows), self._floats.addresses(rows), strict=True):
             at = w.value(to) + place, w.value(source) + offset
             w.call(name, *at, s.depth, s.block, product.middle)
@@ -195,7 +207,6 @@ class _WideProduct(BlockProduct):
         """The products of a block of `count` weights; the pointers are moved on."""
         w, s = self.w, self.s
         sums = self.sums[: len(places)]
-        _clear(w, sums)
         self.products(places, sums, -(-count // s.each), _padded(count))
         scales = [w.local(self.scale.f32x4(at)) for at in self.vectors]
         gaps = self._gaps()
@@ -205,7 +216,7 @@ class _WideProduct(BlockProduct):
             if taken:
                 w.set(taken, pointer.i32x4(offset, "v128.load32_splat"))
             if gaps:
-                w.set(plain, pointer.i32x4(offset + 4, "v128.load32_splat").as_floats())
+                w.set(plain, pointer.f32x4(offset + 4, "v128.load32_splat"))
             for j, scale in enumerate(scales):
                 w.set(part, (line[j] - taken if taken else line[j]).as_floats())
                 if gaps:
@@ -221,8 +232,26 @@ class _WideProduct(BlockProduct):
         return [self.w.local(middle - at) for at in self.zeros(self.vectors)]
 
     def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
-        """Sum the products of a block of so many words, whose integers are padded to as many; the pointers are moved behind these."""
+        """Set the sums to those of a block of so many words, whose integers are padded to as many; the pointers are moved behind these."""
         raise NotImplementedError
+
+    def multiply_word(
+        self,
+        words: Sequence[I32x4],
+        numbers: Sequence[Sequence[Sequence[F32x4]]],
+        sums: Sequence[Sequence[Sequence[I32x4]]],
+    ) -> None:
+        """Add the products of a word of each column. numbers, sums: of each part, the rows' numbers and their sums."""
+        w = self.w
+        for number in range(self.step // 4):
+            with w.scope():
+                held = [w.local(self.weights(word, number)) for word in words]
+                one = w.i32x4()
+                for rows, lines in zip(numbers, sums, strict=True):
+                    for value, line in zip(rows[number], lines, strict=False):
+                        w.set(one, value.integers())
+                        for weights, into in zip(held, line, strict=True):
+                            w.set(into, self.multiply(into, weights, one))
 
     def weights(self, word: I32x4, number: int) -> I32x4:
         """Weights of each column that one instruction takes, the same number in each word."""
@@ -233,8 +262,10 @@ class _WideProduct(BlockProduct):
         raise NotImplementedError
 
     def walk(self, places: Sequence[TilePlace], words: int, parts: Sequence[_RecordPart]) -> None:
-        """The products of `words` words of each column and the integers of some parts; the pointers are moved on."""
+        """Add the products of `words` words of each column and the integers of some parts; the pointers are moved on."""
         w = self.w
+        if not words:
+            return
         turn = min(MAX_WORDS_PER_TURN if len(places) == 1 else 1, words)
         whole = words // turn * turn
         several = w.repeat_while(self.b.below(w.i32(self.b + whole * 4 * self.width)))
@@ -253,15 +284,7 @@ class _WideProduct(BlockProduct):
                     self._numbers([TilePlace(p, at + self.step * turn + part.offset) for p, at in places])
                     for part in parts
                 ]
-                for number in range(self.step // 4):
-                    with w.scope():
-                        held = [w.local(self.weights(word, number)) for word in words]
-                        one = w.i32x4()
-                        for part, rows in zip(parts, numbers, strict=True):
-                            for value, line in zip(rows[number], part.sums, strict=False):
-                                w.set(one, value.integers())
-                                for weights, into in zip(held, line, strict=True):
-                                    w.set(into, self.multiply(into, weights, one))
+                self.multiply_word(words, numbers, [part.sums for part in parts])
         w.add(places[0].pointer, self.step * count)
         w.add(self.b, 4 * self.width * count)
 
@@ -282,6 +305,7 @@ class _Halves(_WideProduct):
         super().__init__(job)
 
     def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
+        _clear(self.w, sums)
         self.walk(places, words, [_RecordPart(0, sums)])
         self.w.add(places[0].pointer, 2 * padded - self.step * words)
 
@@ -310,6 +334,7 @@ class _Bytes(_WideProduct):
 
     def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
         w, pointer, rest = self.w, places[0].pointer, padded - self.step * words
+        _clear(w, sums)
         if len(places) == 1:  # more sums at once: each waits for its products
             _clear(w, self.lows)
             self.walk(places, words, [_RecordPart(0, sums), _RecordPart(padded, self.lows)])
@@ -332,6 +357,39 @@ class _Bytes(_WideProduct):
 
     def multiply(self, into: I32x4, weights: I32x4, one: I32x4) -> I32x4:
         return one.dot_add(weights, into)
+
+
+class _Groups(_WideProduct):
+    form = "groups"
+    step = GROUPS_BYTES
+    _begins = False
+    """Whether a word is the first of a block: it is not added, which saves a twentieth of the time."""
+
+    def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
+        self._begins = True
+        self._words(places, 1, [_RecordPart(0, sums)])
+        self._begins = False
+        self.walk(places, words - 1, [_RecordPart(0, sums)])
+
+    def multiply_word(
+        self,
+        words: Sequence[I32x4],
+        numbers: Sequence[Sequence[Sequence[F32x4]]],
+        sums: Sequence[Sequence[Sequence[I32x4]]],
+    ) -> None:
+        w = self.w
+        low = [w.local(word & _repeated(15, 1)) for word in words]
+        high = [w.local(word.halves_right(4) & _repeated(15, 1)) for word in words]
+        ((first, second, n),), (lines,) = numbers, sums
+        for row, line in enumerate(lines[: len(first)]):
+            a, b, each = (w.local(x[row].integers()) for x in (first, second, n))
+            for i, into in enumerate(line):
+                pairs = a.dot_pairs(low[i]).with_("i16x8.add", b.dot_pairs(high[i]))
+                total = pairs.with_("i32x4.dot_i16x8_s", each)
+                w.set(into, total if self._begins else total + into)
+
+
+_FORMS: Final = {c.form: c for c in (_Halves, _Bytes, _Groups)}
 
 
 def _clear(w: Writer, sums: Sequence[Sequence[I32x4]]) -> None:
