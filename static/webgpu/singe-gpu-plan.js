@@ -22,7 +22,7 @@ const MOST_PENDING = 2048;
 const GROWTH = 1.5;
 
 /** @typedef {{ version: number, command: GpuCommand | undefined }} Made */
-/** @typedef {{ dims: Dim[], start: number, written: Int32Array | undefined }} Row sizes that kernels read, where they are, and those written last */
+/** @typedef {{ dims: Dim[], start: number, version: number, written: Int32Array | undefined }} Row sizes that kernels read, where they are, for which sizes they were computed last, and those written last */
 
 /**
  * A text for the sizes of a program's inputs, equal where the commands of a run are the same.
@@ -294,9 +294,9 @@ export class GpuPlan extends Plan {
    */
   #row(dims) {
     const key = JSON.stringify(dims);
-    const row = this.#rows.get(key) ?? { dims, start: ALIGN * this.#rows.size, written: undefined };
+    const row = this.#rows.get(key) ?? { dims, start: ALIGN * this.#rows.size, version: -1, written: undefined };
     this.#rows.set(key, row);
-    this.#writeRow(row);
+    if (row.version !== this.#version) this.#writeRow(row); // many dispatches share one
     return { buffer: this.#sizesBuffer(), offset: row.start, size: 4 * align(dims.length, 4) };
   }
 
@@ -313,6 +313,7 @@ export class GpuPlan extends Plan {
    * @param {Row} row
    */
   #writeRow(row) {
+    row.version = this.#version;
     const values = new Int32Array(align(row.dims.length, 4));
     values.set(row.dims.map((dim) => this.number(dim)));
     if (row.written?.every((value, k) => value === values[k])) return;
