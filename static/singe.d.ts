@@ -177,6 +177,8 @@ export interface LanguageModel {
     encode(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): number[];
     decode(ids: Iterable<number>, options?: { skipSpecial?: boolean }): string;
   };
+  /** Whether it has a chat template; without one, `generate` goes on with a text. */
+  readonly chats: boolean;
   /** The answer to a conversation. Its beginning is not read again if the last one had it too. */
   chat: {
     (messages: readonly Message[], options?: ChatOptions): Answer;

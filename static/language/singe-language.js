@@ -112,6 +112,10 @@ export class LanguageModel {
     return this.#facts.context;
   }
 
+  get chats() {
+    return this.#template !== undefined;
+  }
+
   /**
    * The text that the model reads for a conversation.
    * @param {readonly Message[]} messages

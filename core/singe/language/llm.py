@@ -162,6 +162,11 @@ class LanguageModel:
         return self.texts.ends(self.tokenizer)
 
     @cached_property
+    def chats(self) -> bool:
+        """Whether it has a chat template; without one, `generate` goes on with a text."""
+        return isinstance(self.texts.template_source()[0], str)
+
+    @cached_property
     def _template(self) -> ChatTemplate:
         return self.texts.template()
 

@@ -48,7 +48,8 @@ class TerminalChat:
 
     def _answer(self, text: str) -> None:
         messages = [*self.messages, {"role": "user", "content": text}]
-        answer = self.session.chat(messages, **self.options)
+        session = self.session
+        answer = session.chat(messages, **self.options) if self.llm.chats else session.generate(text, **self.options)
         for part in answer:
             say(part, end="")
         say()
@@ -87,6 +88,11 @@ def chat(args: Namespace) -> None:
         llm.compile()
     options = {name: getattr(args, name) for name in _OF_SAMPLING if getattr(args, name) is not None}
     conversation = TerminalChat(llm, args.system, options)
+    if not llm.chats:
+        say(
+            "the model has no chat template: it goes on with what you write, of which it forgets all before",
+            file=sys.stderr,
+        )
     asks = sys.stdin.isatty()
     if asks:
         say(f"{llm!r}: {HELP}", file=sys.stderr)
