@@ -50,6 +50,7 @@ export async function checkManifest(manifest) {
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
   need(targets.wasm || targets.webgpu, "it has no target");
+  if (manifest.folded) (await import("./singe-folded.js")).unfold(manifest);
   return manifest;
 }
 

@@ -20,6 +20,8 @@ export interface Manifest {
   language?: LanguageFacts;
   /** Of a task. */
   task?: TaskInfo;
+  /** Whether lists of the targets' programs are folded. */
+  folded?: boolean;
   /** None is for a remote device, which runs one of these. */
   targets: { [device in DeviceName]?: Target } & { remote?: undefined };
 }

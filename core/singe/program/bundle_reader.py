@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import FormatError, InputError
 from .container import PROGRAM as FORMAT
 from .container import checking, count, string
+from .folded import unfolded
 from .format import made
 from .program import ProgramData
 from .weight_codecs import read_piece
@@ -60,7 +61,8 @@ def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> Prog
             code: dict[str, str | bytes] = {string(k): string(text) for k, text in texts.items()}
         else:
             code = {string(k): _bytes(folder, file) for k, file in modules.items()}
-        return made(entry["program"], code, _weights(folder, entry["weights"]), name)
+        program = unfolded(entry["program"]) if manifest.get("folded") else entry["program"]
+        return made(program, code, _weights(folder, entry["weights"]), name)
 
 
 def read_file(folder: Path, entry: Mapping[str, Any]) -> bytes:

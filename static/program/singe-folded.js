@@ -1,0 +1,49 @@
+/**
+ * Lists of a manifest's programs in which rows that repeat are written once.
+ *
+ * Contract: `unfold(manifest)` gives the lists in place of the folded ones, which static/README.md describes; what the rows are, others
+ * check. singe-checks.js imports this file where a manifest is folded.
+ */
+
+import { SingeError } from "./singe-format.js";
+
+/** @import { Unchecked } from "../types/program.d.ts" */
+
+const LISTS = ["buffers", "words"];
+const MOST_ROWS = 2 ** 22;
+
+/** @param {Unchecked} manifest */
+export function unfold({ targets }) {
+  for (const target of Object.values(targets)) {
+    const program = target?.program;
+    for (const part of [program, ...(Array.isArray(program?.specialised) ? program.specialised : [])]) {
+      for (const name of LISTS) if (Array.isArray(part?.[name])) part[name] = unfolded(part[name], name);
+    }
+  }
+}
+
+/**
+ * @param {Unchecked[]} rows
+ * @param {string} name
+ */
+function unfolded(rows, name) {
+  /** @type {Unchecked[]} */
+  const out = [];
+  for (const row of rows) {
+    if (!Array.isArray(row)) {
+      out.push(row);
+      continue;
+    }
+    const [turns, steps] = row;
+    const count = Array.isArray(steps) && steps.length <= out.length ? turns * steps.length : 0;
+    if (!(Number.isInteger(count) && count > 0 && out.length + count <= MOST_ROWS && steps.every(Number.isSafeInteger))) {
+      throw new SingeError("format", `${name}: rows repeat as ${JSON.stringify(row).slice(0, 80)}, after ${out.length}`);
+    }
+    for (let k = 0; k < count; k++) {
+      const before = out[out.length - steps.length];
+      const step = steps[k % steps.length];
+      out.push(typeof before === "number" ? before + step : { ...before, place: [before?.place?.[0], before?.place?.[1] + step] });
+    }
+  }
+  return out;
+}

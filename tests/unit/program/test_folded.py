@@ -1,0 +1,67 @@
+"""Lists of a bundle's manifest in which repeated rows are written once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from singe.program.folded import folded, unfolded
+
+SCRIPT = Path(__file__).parents[3] / "static" / "program" / "singe-folded.js"
+LAYERS = 12
+
+
+def program(layers: int = LAYERS) -> dict[str, Any]:
+    """Of layers that differ in where their weights are, between a beginning and an end."""
+
+    def buffer(name: str, kind: str, number: int) -> dict[str, Any]:
+        return {"name": name, "shape": [[[1, "T"]], 8], "place": [kind, number]}
+
+    buffers = [buffer("ids", "input", 0)]
+    words = [3, 1, 4]
+    for k in range(layers):
+        buffers += [buffer("words", "weights", 256 * 7 * k), buffer("scale", "weights", 256 * (7 * k + 5))]
+        buffers += [buffer(f"{part}", "slot", j) for j, part in enumerate(("norm", "product", "sum", "gate"))]
+        words += [0, k % 5, 9 * k, 9 * k + 4, 17, 2 * k, 0, 1, 2]
+    part = {"buffers": [*buffers, buffer("y", "output", 0)], "words": [*words, 7, 7]}
+    return {**part, "slots": 4, "specialised": [{**part, "sizes": {"T": 1}}]}
+
+
+def test_rows_that_repeat_are_written_once() -> None:
+    whole = program()
+    short = folded(whole)
+    assert unfolded(short) == whole
+    assert len(short["buffers"]) < len(program(4)["buffers"])
+    assert len(folded(program(4 * LAYERS))["buffers"]) == len(short["buffers"])
+
+
+@pytest.mark.parametrize(
+    "row", [[1], [2, [0] * 9], [0, [1]], [1 << 30, [1, 1]], [-1, [1]], [1.5, [1]], [2, "ab"], [1, ["a"]]]
+)
+def test_what_cannot_be_unfolded_is_refused(row: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        unfolded({"buffers": [], "words": [1, 2, row]})
+
+
+@pytest.mark.slow
+def test_javascript_unfolds_the_same() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node here")
+    body = f"""const {{ unfold }} = await import({json.dumps(SCRIPT.as_uri())});
+    const manifest = {{ targets: {{ wasm: {{ program: {json.dumps(folded(program()))} }} }} }};
+    unfold(manifest);
+    const refused = [];
+    for (const row of [[1], [2, [0, 0, 0, 0]], [0, [1]], [2 ** 30, [1, 1]], [-1, [1]], [1.5, [1]], [2, "ab"], [1, ["a"]]]) {{
+      try {{ unfold({{ targets: {{ wasm: {{ program: {{ words: [1, 2, row] }} }} }} }}); }} catch ({{ code }}) {{ refused.push(code); }}
+    }}
+    console.log(JSON.stringify([manifest.targets.wasm.program, refused]));"""
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", body], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout) == [program(), ["format"] * 8]
