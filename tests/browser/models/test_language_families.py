@@ -48,6 +48,8 @@ def test_pages_write_what_python_does(case: str, form: Any, tmp_path: Path, brow
     source, folder = form(tmp_path / "model", case), tmp_path / "chat"
     llm = sg.language.load(source, "wasm", context=CONTEXT)
     wanted = llm.chat(MESSAGES, temperature=0, max_tokens=12).text
+    # Floats, which WebGPU computes in, may decide a near tie otherwise than integers of 16 bits.
+    in_floats = sg.language.load(source, "numpy", context=CONTEXT).chat(MESSAGES, temperature=0, max_tokens=12).text
     sg.export(llm, folder)
     given = {
         "messages": MESSAGES,
@@ -59,10 +61,12 @@ def test_pages_write_what_python_does(case: str, form: Any, tmp_path: Path, brow
     with served(folder) as address:
         page = browser.new_page()
         page.goto(f"{address}model.json")
-        for device in ("wasm", "webgpu") if form is packed else ("wasm",):  # a GPU in software takes long to compile
-            assert page.evaluate(WRITTEN, {**given, "device": device, "runner": "/singe.js", "url": "./"}) == wanted, (
-                device
-            )
+        texts = {
+            "wasm": wanted,
+            **({"webgpu": in_floats} if form is packed else {}),
+        }  # in software it takes long to compile
+        for device, text in texts.items():
+            assert page.evaluate(WRITTEN, {**given, "device": device, "runner": "/singe.js", "url": "./"}) == text
         page.close()
 
 
