@@ -32,7 +32,7 @@ def test_scores_are_those_of_each_conversation_alone(tmp_path: Path, device_name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("activations", ["auto", "int8"])
+@pytest.mark.parametrize("activations", ["auto", pytest.param("int8", marks=pytest.mark.full)])
 def test_on_wasm_a_text_has_the_same_bits_alone_beside_others_and_in_parts(tmp_path: Path, activations: str) -> None:
     """Rounding to integers would make a last bit that differs anywhere a difference in all scores."""
     pytest.importorskip("wasmtime")

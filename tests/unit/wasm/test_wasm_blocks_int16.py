@@ -25,7 +25,8 @@ from singe_wasm.native import WasmBackend
 from singe_wasm.target import WasmTarget
 
 ROW, SHORT = "dot_blocks_int16", "dot_blocks_int8"
-OF_FOUR_BITS = [case for case in CASES if case[3] == 4]
+OF_FOUR_BITS = [case for case in CASES if case[3] == 4][2::2]
+"""Depths that are no multiple of a group, one row and several tiles."""
 
 
 def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
@@ -49,7 +50,7 @@ def quantised(x: np.ndarray, row: str = ROW) -> tuple[np.ndarray, np.ndarray]:
 
 
 @few(
-    6,
+    4,
     ("row", "rows", "depth", "columns", "bits", "block", "one"),
     [
         *((ROW, *case) for case in [*CASES, (5, 12, 9, 8, 4, True), (0, 32, 8, 4, 32, True)]),
@@ -115,7 +116,7 @@ def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits(row: str) -> No
 
 
 @few(
-    3,
+    2,
     ("row", "rows", "depth", "columns", "bits", "block", "one"),
     [
         *((ROW, *case) for case in [*CASES, (7, 12, 9, 8, 4, False), (2, 36, 8, 8, 12, True)]),
