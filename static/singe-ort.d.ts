@@ -23,9 +23,9 @@ export class Tensor {
   dims: readonly number[];
   size: number;
   location: "cpu" | "cpu-pinned" | "gpu-buffer" | "none";
-  cpuData: OrtData | undefined;
   /** From (type, data, dims), from (data, dims), or from an object that says where the data is. */
   constructor(first: OrtType | OrtData | readonly boolean[] | OrtTensorOptions, second?: OrtData | readonly (number | bigint | boolean)[], third?: readonly number[]);
+  /** @returns {OrtData} */
   get data(): OrtData;
   get gpuBuffer(): GPUBuffer;
   /** The data, which comes to the CPU if it is not there; release: free the buffer that it was in. */
@@ -103,7 +103,7 @@ export type OrtData = TypedArray | string[];
 export interface OrtTensorOptions {
   location: string;
   type: OrtType;
-  dims: readonly number[];
+  dims?: readonly number[];
   data?: OrtData;
   gpuBuffer?: GPUBuffer;
   /** Copies a GPU buffer's elements to the CPU. */

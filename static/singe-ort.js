@@ -46,7 +46,7 @@ function elementsOf(type, data) {
   }
   type ??= data?.constructor?.name?.replace(/^Big|(Clamped)?Array$/g, "").toLowerCase();
   const wanted = arrayOf(type);
-  if (!wanted) throw new TypeError(`type: got ${type || "none"}, which no tensor has`);
+  if (!wanted) throw new TypeError(`type: got ${type || "none"}, expected a dtype`);
   if (data instanceof wanted) return [type, /** @type {OrtData} */ (data)];
   if (type === "uint8" && data instanceof Uint8ClampedArray) return [type, Uint8Array.from(data)];
   if (type === "float16" && data instanceof Uint16Array) return [type, /** @type {Unchecked} */ (new wanted(data.buffer, data.byteOffset, data.length))];
@@ -61,7 +61,7 @@ export class Tensor {
   /** @type {GPUBuffer | undefined} */
   #buffer;
   /** @type {Pick<OrtTensorOptions, "download" | "dispose">} */
-  #own = {};
+  #own;
 
   /**
    * From (type, data, dims), from (data, dims), or from an object that says where the data is.
@@ -71,7 +71,7 @@ export class Tensor {
    */
   constructor(first, second, third) {
     const place = /** @type {Unchecked} */ (Object(first) === first && "location" in /** @type {object} */ (first) ? first : undefined);
-    if (place && !["cpu", "cpu-pinned", "gpu-buffer"].includes(place.location)) {
+    if (place && !/^(cpu(-pinned)?|gpu-buffer)$/.test(place.location)) {
       throw new TypeError(`location: got ${place.location}, expected cpu or gpu-buffer`);
     }
     const isTyped = typeof first === "string";
@@ -84,15 +84,24 @@ export class Tensor {
     this.dims = /** @type {readonly number[]} */ (place?.dims ?? (isTyped ? third : second) ?? [data?.length]);
     this.size = /** @type {number} */ (sizeOf(this.dims));
     this.location = /** @type {"cpu" | "cpu-pinned" | "gpu-buffer" | "none"} */ (place?.location ?? "cpu");
-    this.cpuData = /** @type {OrtData | undefined} */ (data);
-    if (place) this.#own = { download: place.download, dispose: place.dispose };
+    this.#has(data);
+    this.#own = place ?? {};
     this.#buffer = place?.gpuBuffer;
     const halved = /^u?int4$/.test(type) && data?.length === Math.ceil(this.size / 2);
     if (data && data.length !== this.size && !halved) throw new Error(`Tensor's size(${this.size}) does not match data length(${data.length}).`);
   }
 
+  /** @returns {OrtData} */
   get data() {
-    return this.cpuData ?? this.#missing("data");
+    return this.#missing("data");
+  }
+
+  /**
+   * The data as the tensor's own property, since libraries copy these.
+   * @param {OrtData} [value]
+   */
+  #has(value) {
+    if (value) Object.defineProperty(this, "data", { value, enumerable: true, configurable: true });
   }
 
   get gpuBuffer() {
@@ -113,11 +122,11 @@ export class Tensor {
    * @returns {Promise<OrtData>}
    */
   async getData(release) {
-    if (this.cpuData) return this.cpuData;
+    if (this.location !== "gpu-buffer") return this.data;
     const { download, dispose } = this.#own;
-    if (!this.#buffer || !download) return this.#missing("data");
+    if (!download) return this.#missing("data");
     const [, data] = elementsOf(this.type, await download());
-    this.cpuData = data;
+    this.#has(data);
     this.location = "cpu";
     if (release) dispose?.();
     this.#buffer = undefined;
@@ -128,7 +137,8 @@ export class Tensor {
   dispose() {
     this.#own.dispose?.();
     this.#own = {};
-    this.cpuData = this.#buffer = undefined;
+    this.#buffer = undefined;
+    delete (/** @type {Unchecked} */ (this).data);
     this.location = "none";
   }
 
@@ -137,8 +147,8 @@ export class Tensor {
    * @param {readonly number[]} dims
    */
   reshape(dims) {
-    if (sizeOf(dims) !== this.size) throw new Error(`reshape: got ${sizeOf(dims)} elements, the tensor has ${this.size}`);
-    return this.#buffer ? new Tensor({ location: "gpu-buffer", type: this.type, dims, gpuBuffer: this.#buffer, ...this.#own }) : new Tensor(this.type, this.data, dims);
+    if (sizeOf(dims) !== this.size) throw new Error(`reshape: got ${sizeOf(dims)} elements, expected ${this.size}`);
+    return this.#buffer ? new Tensor({ ...this.#own, location: "gpu-buffer", type: this.type, dims, gpuBuffer: this.#buffer }) : new Tensor(this.type, this.data, dims);
   }
 
   /**
@@ -195,7 +205,7 @@ export class Tensor {
    * @param {{ dataType?: OrtType, dims: readonly number[], download?(): Promise<OrtData>, dispose?(): void }} options
    */
   static fromGpuBuffer(gpuBuffer, { dataType = "float32", ...options }) {
-    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: its elements are wider there; give them on the CPU`);
+    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: give it on the CPU`);
     return new Tensor({ ...options, location: "gpu-buffer", type: dataType, gpuBuffer });
   }
 
@@ -205,7 +215,7 @@ export class Tensor {
    * @param {OrtData} data
    * @param {readonly number[]} [dims]
    */
-  static fromPinnedBuffer(type, data, dims = [data.length]) {
+  static fromPinnedBuffer(type, data, dims) {
     return new Tensor({ location: "cpu-pinned", type, data, dims });
   }
 

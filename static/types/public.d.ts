@@ -620,7 +620,7 @@ export type OrtData = TypedArray | string[];
 export interface OrtTensorOptions {
   location: string;
   type: OrtType;
-  dims: readonly number[];
+  dims?: readonly number[];
   data?: OrtData;
   gpuBuffer?: GPUBuffer;
   /** Copies a GPU buffer's elements to the CPU. */

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import hubs
 import pytest
 from packaged import RUNTIMES, installed, write_pages
 from pages import HEADERS
@@ -115,6 +116,39 @@ def assert_near(found: Any, expected: Any) -> None:
             assert_near(one, other)
     else:
         assert found == (expected if isinstance(expected, (str, dict)) else pytest.approx(expected, abs=2e-4))
+
+
+CLASSIFIED: Final = """
+import { env, pipeline } from "@xenova/transformers";
+
+Object.assign(env, { allowLocalModels: true, allowRemoteModels: false });
+Object.assign(env.backends.onnx.wasm ?? {}, { wasmPaths: "/node_modules/onnxruntime-web/dist/", numThreads: 1 });
+globalThis.answers = async (folder) => {
+  env.localModelPath = folder;
+  return (await (await pipeline("text-classification", "texts"))(["the cat sat", "a mat"])).map(({ label, score }) => [label, score]);
+};
+"""
+
+
+def test_the_second_version_of_transformers_js_answers_as_over_its_own_runtime(browser: Any, tmp_path: Path) -> None:
+    """It copies the tensors' own properties, and puts proxies around them."""
+    write_pages(
+        tmp_path, installed("npm-transformers-2", "--ignore-scripts", "@xenova/transformers@2.17.2"), CLASSIFIED
+    )
+    hubs.text_model(tmp_path / "given" / "texts" / "onnx" / "model_quantized.onnx", "logits", 3, pooled=True)
+    hubs.write_hub(tmp_path / "given" / "texts", {"model_type": "bert", **hubs.labels(3)})
+    assert not export_folder(tmp_path / "given", tmp_path / "compiled", targets=["wasm"]).left_out
+    found = {}
+    with served_plainly(tmp_path, HEADERS) as address:
+        for name, models in zip(RUNTIMES, ("given", "compiled"), strict=True):
+            page = browser.new_page()
+            page.set_default_timeout(120_000)
+            page.goto(f"{address}{name}.html")
+            page.wait_for_function("() => !!globalThis.answers")
+            found[name] = page.evaluate("(folder) => answers(folder)", f"./{models}/")
+            page.close()
+    assert found["own"]
+    assert_near(found["singe"], found["own"])
 
 
 SPOKEN: Final = """

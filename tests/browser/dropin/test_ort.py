@@ -172,7 +172,7 @@ REFUSED: Final = {
     "elements": ("new Tensor('float32', new Int32Array(3))", "a tensor of float32: got Int32Array, expected Float32Array", ""),
     "a type": ("new Tensor('float31', [1])", "type: got float31", ""),
     "a texture": ("Tensor.fromTexture({}, { width: 1, height: 1 })", "location: got texture, expected cpu or gpu-buffer", ""),
-    "bytes on the GPU": ("Tensor.fromGpuBuffer({}, { dataType: 'uint8', dims: [1] })", "a GPU buffer of uint8", "give them on the CPU"),
+    "bytes on the GPU": ("Tensor.fromGpuBuffer({}, { dataType: 'uint8', dims: [1] })", "a GPU buffer of uint8", "give it on the CPU"),
 }  # fmt: skip
 
 
@@ -239,6 +239,14 @@ def test_tensors_are_made_in_every_form_of_onnxruntime(page: Page) -> None:
     body = (
         TENSORS
         + """
+        const disposed = (tensor) => {
+          tensor.dispose();
+          try {
+            return tensor.data;
+          } catch (error) {
+            return error.message;
+          }
+        };
         return {
           typed: found(new Tensor(new Float32Array([1, 2, 3, 4]), [2, 2])),
           bare: found(new Tensor(new BigInt64Array([1n, 2n]))),
@@ -252,6 +260,8 @@ def test_tensors_are_made_in_every_form_of_onnxruntime(page: Page) -> None:
           scalar: found(new Tensor("float64", [0.5], [])),
           pinned: found(Tensor.fromPinnedBuffer("int8", new Int8Array([-1]))),
           nibbles: new Tensor("uint4", new Uint8Array(2), [3]).size,
+          copied: found({ ...new Tensor("uint8", [1, 2], [2]) }), // as transformers.js 2 does
+          disposed: disposed(new Tensor("uint8", [1, 2], [2])),
         };
     """
     )
@@ -273,6 +283,8 @@ def test_tensors_are_made_in_every_form_of_onnxruntime(page: Page) -> None:
         "scalar": ["float64", [], "Float64Array", [0.5], 1, "cpu"],
         "pinned": ["int8", [1], "Int8Array", [-1], 1, "cpu-pinned"],
         "nibbles": 3,
+        "copied": ["uint8", [2], "Uint8Array", [1, 2], 2, "cpu"],
+        "disposed": "the tensor is disposed",
     }
 
 
