@@ -128,7 +128,7 @@ def _source(
 
         told = str(path) if isinstance(path, (str, Path)) else name
         return sources.GraphSource(_closed(read_graph(record, told), shapes)), ()
-    if _is_tflite(path):
+    if is_tflite_file(path):
         from ..tflite.importer import import_model  # noqa: PLC0415 (`import singe` pays for no importer)
         from ..tflite.model import read_model  # noqa: PLC0415
 
@@ -223,7 +223,7 @@ def _record(path: str | Path | bytes) -> bytes | None:
         return None
 
 
-def _is_tflite(path: str | Path | bytes) -> bool:
+def is_tflite_file(path: str | Path | bytes) -> bool:
     """Whether a file begins like one of TensorFlow Lite; one that cannot be read does not."""
     try:
         return is_tflite(path if isinstance(path, bytes) else mapped(Path(path)))

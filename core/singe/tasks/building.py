@@ -87,6 +87,11 @@ def _comes_of(node: Node, op: str) -> bool:
     return node.op == op
 
 
+def _is_rounded(node: Node) -> bool:
+    """Whether it is integers times a number: what quantised ones stand for."""
+    return node.op == "mul" and any(x.op == "cast" and not x.inputs[0].dtype.is_float for x in node.inputs)
+
+
 def _refuse_stored(kind: TaskKind, head: Head, outputs: Sequence[tuple[str, Node]]) -> None:
     """Refuse numbers of a picture's model that are quantised: their scales are not in the Graph."""
     stored = [name for name, x in outputs if x.dtype.name in _STORED and len(x.shape) > 1]
@@ -112,7 +117,8 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
         raise InputError(
             f"{kind.name}: head {wishes.head!r:.60}, expected one of {', '.join(head.name for head in kind.heads)}"
         )
-    any_labels = Asked(fitted.size, None, (), integers, sigmoids, bool(wishes.head))
+    rounded = frozenset(name for name, x in pairs if _is_rounded(x))
+    any_labels = Asked(fitted.size, None, (), integers, sigmoids, rounded, bool(wishes.head))
     told = ", ".join(f"{name} {show(shape)}" for name, shape in shapes.items())
     for refused in kind.refused:
         if refused.recognise(shapes, any_labels):

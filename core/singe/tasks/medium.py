@@ -93,7 +93,8 @@ class Medium:
     """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, for such facts.
     fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model that say
     something of it, and with_files: wishes with what these say, where the caller does not. network: makes a Model of weights that stand
-    without one, by its architecture. stream: where what comes is parts of one source, answers as they come."""
+    without one, by its architecture. stream: where what comes is parts of one source, answers as they come. real_outputs: whether outputs that a model
+    quantises are read as the numbers that they stand for."""
 
     name: str
     facts: type[TaskInput]
@@ -107,6 +108,7 @@ class Medium:
     stream: (
         Callable[[TaskKind, TaskSpec, Run, Mapping[str, Any]], Callable[[Iterable[Any]], Iterator[Answer]]] | None
     ) = None
+    real_outputs: bool = False
 
     def refuse(self, given: Mapping[str, Any]) -> None:
         """Refuse what is no wish."""

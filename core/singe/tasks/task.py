@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ..files import write, zoo
 from ..files.urls import ZOO
-from ..model.files import load
+from ..model.files import is_tflite_file, load
 from ..model.model import Model
 from ..program.bundle_reader import bundle_at, read_file, read_manifest
 from ..program.container import RECORD, format_of
@@ -29,8 +29,8 @@ from .chains.task import ChainTask, chain_task
 from .kinds.embed import EMBED
 from .kinds.search import PASSAGES, SEARCH
 from .labels import labels_of
-from .medium import Files, Wishes
-from .places import files_beside, model_place
+from .medium import Files, Medium, Wishes
+from .places import Place, files_beside, model_place
 from .saying import SAYING
 from .spec import TaskSpec
 from .stated import Stated, stated_by
@@ -225,9 +225,7 @@ def task(
         files = {**place.files, **files}
         stated = stated_by(place.model)
         network = medium.network if place.model.suffix in WEIGHTS else None
-        model = (
-            load(place.model, device, name=place.name) if network is None else network(kind_named(kind), place, device)
-        )
+        model = _loaded(place, device, medium) if network is None else network(kind_named(kind), place, device)
     medium.refuse(preparation)
     for name in preparation.keys() & {"mean", "std"}:
         value = preparation[name]
@@ -245,6 +243,15 @@ def task(
     ):
         _log.warning(UNTOLD, kind, model.name)
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
+
+
+def _loaded(place: Place, device: str | Device, medium: Medium) -> Model:
+    if not (medium.real_outputs and is_tflite_file(place.model)):
+        return load(place.model, device, name=place.name)
+    from ..tflite.importer import import_model  # noqa: PLC0415 (other models need none)
+    from ..tflite.model import read_model  # noqa: PLC0415
+
+    return Model(import_model(read_model(place.model), real_outputs=True), device, place.name)
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:

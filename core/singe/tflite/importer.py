@@ -19,7 +19,7 @@ from ..graph import Builder, Graph, GraphState, Node
 from ..runtime.debugging import note_place
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size
 from .model import TfliteGraph, TfliteModel, TfliteOp, TfliteTensor
-from .ops import OPS, TfliteCall, Variables, dtype_of, run_op
+from .ops import OPS, TfliteCall, Variables, dequantised, dtype_of, is_quantised, run_op
 
 MAX_OPS: Final = 100_000
 """The most ops of a model."""
@@ -27,12 +27,15 @@ KEPT: Final = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
 """Ops that do something although nobody may read what they give."""
 
 
-def import_model(model: TfliteModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> Graph:
-    """The model as a Graph. input_shapes: numbers, or names, for dimensions that it leaves open."""
+def import_model(
+    model: TfliteModel, input_shapes: Mapping[str, Sequence[int | str]] | None = None, *, real_outputs: bool = False
+) -> Graph:
+    """The model as a Graph. input_shapes: numbers, or names, for dimensions that it leaves open. real_outputs: those that are quantised become
+    the numbers that they stand for."""
     check_ops(model)
     try:
         with deferring() as checks:
-            return _TfliteImporter(model).graph(input_shapes or {}, checks)
+            return _TfliteImporter(model).graph(input_shapes or {}, checks, real_outputs)
     except SizeNeeded as e:
         raise SizeNeeded(f"{model.path}: {e}", e.sizes) from e
     except ImportFailure as e:
@@ -69,17 +72,22 @@ class _TfliteImporter:
         self.variables = Variables(self.begin)
         self.initial: dict[str, np.ndarray] = {}
 
-    def graph(self, shapes: Mapping[str, Sequence[int | str]], checks: Mapping[Dim, str]) -> Graph:
+    def graph(self, shapes: Mapping[str, Sequence[int | str]], checks: Mapping[Dim, str], real_outputs: bool) -> Graph:
         main = self.model.graphs[0]
         inputs = self.inputs(main, shapes)
         values = dict(zip(main.inputs, inputs, strict=True))
         self.run(main, values)
-        outputs = tuple(self.value(main, k, values) for k in main.outputs)
+        outputs = tuple(self.output(main, k, values, real_outputs) for k in main.outputs)
         if not outputs:
             raise ImportFailure("the model has no outputs")
         states = tuple(self.state(name, leaf) for name, leaf in self.variables.leaves.items())
         unique = tuple(dict.fromkeys(inputs))
         return Graph(unique, outputs, main.output_names, self.builder.size_nodes, states, dict(checks))
+
+    def output(self, main: TfliteGraph, k: int, values: dict[int, Node], is_real: bool) -> Node:
+        node, tensor = self.value(main, k, values), main.tensors[k]
+        scale = tensor.quantization if is_real and is_quantised(tensor) else None
+        return node if scale is None else dequantised(self.builder, node, scale)
 
     def state(self, name: str, leaf: Node) -> GraphState:
         updated, initial = self.variables.values[name], self.initial.get(name)

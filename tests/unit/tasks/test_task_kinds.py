@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tflite_bytes import Op, Value, model_bytes
 
 import singe as sg
 from singe.errors import FormatError, InputError, SingeError
@@ -315,3 +316,17 @@ def test_what_another_model_takes_is_refused() -> None:
     features = {"image_embeddings": (1, 256, 16, 24)}
     with pytest.raises(InputError, match="what another model takes, as an encoder's of Segment Anything"):
         sg.task("segment", whole(lambda x: {n: sg.zeros(s) + x.sum() for n, s in features.items()}))
+
+
+def test_quantised_outputs_of_tensorflow_lite_are_what_they_stand_for(tmp_path: Path) -> None:
+    values = [
+        Value(np.zeros((1, 2, 2, 3), np.float32)),
+        Value(np.array([1, 2], np.int32), is_constant=True),
+        Value(np.zeros((1, 3), np.float32)),
+        Value(np.zeros((1, 3), np.uint8), scale=[1 / 256]),
+    ]
+    ops = [Op("MEAN", [0, 1], [2]), Op("QUANTIZE", [2], [3])]
+    (tmp_path / "mean.tflite").write_bytes(model_bytes(values, ops, [0], [3]))
+    classify = sg.task("classify", tmp_path / "mean.tflite", device="numpy", std=255)
+    found = classify(np.full((5, 5, 3), (51, 102, 26), np.uint8))  # 0.2, 0.4 and 0.1, together over a half
+    np.testing.assert_allclose([x.score for x in found], [102 / 256, 51 / 256, 26 / 256], rtol=1e-6)

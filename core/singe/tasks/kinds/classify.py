@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,8 +16,12 @@ from ..picture.preparing import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
 
-_WHOLE = ("image_embed", "embeds", "pooler", "pooled")
+_WHOLE: Final = ("image_embed", "embeds", "pooler", "pooled")
 """Words in the name of an output that is one vector of the whole picture."""
+
+_NEAR: Final = 1e-3
+_FAR: Final = 0.5
+"""How far from 1 the sum of chances may be, and of chances that were rounded."""
 
 
 def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -26,6 +30,12 @@ def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
         shape = shape[:-1]
     fits = len(shape) == 1 and shape[0] > 1
     return {} if fits and asked.labels in (None, *shape) else None
+
+
+def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """The chances of a thousand classes that are rounded to 8 bits may be far from 1 together."""
+    found = _is_row(shapes, asked)
+    return None if found is None else {"far": _FAR if next(iter(shapes)) in asked.rounded else _NEAR}
 
 
 def _are_each(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -42,7 +52,7 @@ def _each(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[st
 def _scores(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
     """The probabilities of the classes: what is not positive and 1 together goes through a softmax."""
     row = only(outputs).reshape(-1).to(dtype="float32")
-    are = (row.min() >= 0.0) & ((row.sum() - 1.0).abs() < 1e-3)
+    are = (row.min() >= 0.0) & ((row.sum() - 1.0).abs() < options["far"])
     return {"scores": where(are, row, row.softmax(0))}
 
 
@@ -85,7 +95,7 @@ def _embedding(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: M
     return TaskVector(spec.kind, picture, outputs["vector"])
 
 
-SCORES = Head("scores", "one row of scores, (1, classes)", _is_row, _scores)
+SCORES = Head("scores", "one row of scores, (1, classes)", _are_scores, _scores)
 EACH = Head(
     "each",
     "scores of classes that do not exclude each other: of a sigmoid, or where it is chosen by its name",

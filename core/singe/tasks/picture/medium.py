@@ -110,4 +110,5 @@ def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mappin
 PICTURE: Final = Medium(
     "picture", PictureInput, frozenset(("mean", "std", "crop", "fit", "order", "fill", "filter", "layout")),
     lambda spec: {INPUT: ("uint8", ("height", "width", 4))}, _fit, _open,
+    real_outputs=True,
 )  # fmt: skip
