@@ -17,6 +17,7 @@ PAGES: Final = {
     "sounds/": "Sounds",
     "clean/": "Clean",
     "speech/": "Speech",
+    "translate/": "Translate",
     "chat/": "Chat",
     "write/": "Write",
     "tune/": "Tune",

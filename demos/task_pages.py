@@ -84,6 +84,10 @@ TASK_PAGES: Final[Mapping[str, TaskPage]] = {
         ("talk.wav",),
         "speech",
     ),
+    "translate": TaskPage(
+        {"model": TaskBundle("translate", "zoo:opus-mt-en-de", "English to German", weights="q8_0")},
+        medium="translating",
+    ),
 }
 """A page's folder in the site ↦ the page."""
 MODEL_MISSING: Final = "tasks/missing.html"

@@ -14,6 +14,7 @@ from browsers import plain
 from desk import PATIENCE, Desk
 from packages import axe, findings
 from sites import demos_build, demos_script, served, until
+from tiny_translator import translator_of
 
 import singe as sg
 
@@ -333,3 +334,21 @@ def test_a_text_is_read_aloud(speaking: Path, browser: Any, tmp_path: Path, sche
         assert findings(page, axe()) == []
         assert desk.console.complaints == []
     context.close()
+
+
+@pytest.mark.full
+def test_a_text_is_translated_by_a_model_of_ones_own(tmp_path: Path, browser: Any) -> None:
+    """The zoo's cannot be fetched by tests: the page is the same."""
+    row = tasks.TASK_PAGES["translate"]
+    folder = str(translator_of(tmp_path / "of", "m2m_100"))
+    own = replace(row, bundles={"model": replace(row.bundles["model"], model=folder)})
+    with served(pages_alone(tmp_path / "cache", {"translate": own})) as address, browser.new_page() as page:
+        desk = opened(page, f"{address}translate/")
+        page.select_option("#from", "en")
+        page.select_option("#to", "de")
+        page.fill("#text", "hello world")
+        page.click("#ask")
+        said(page, "Done on wasm")
+        shown = desk.item("said").inner_text()
+    with sg.task("translate", folder, device="numpy") as translate:
+        assert shown == translate("hello world", src_lang="en", tgt_lang="de").text

@@ -19,6 +19,7 @@ from singe.language.encoder_decoders.families import FAMILIES
 from singe.language.encoder_decoders.files import PairFiles, files_in, open_pair
 from singe.language.encoder_decoders.generating import BestEnded, GenerationRules, generated, rules_of
 from singe.language.encoder_decoders.onnx_files import OnnxPair
+from singe.language.encoder_decoders.running import WholePair
 from singe.language.encoder_decoders.search import side_by_side
 
 pytestmark = pytest.mark.slow
@@ -107,7 +108,8 @@ def test_onnx_files_give_the_same(name: str, tmp_path: Path) -> None:
     model = files.model("numpy")
     assert isinstance(model, OnnxPair)
     draws = np.random.default_rng(1)
-    model.hear(expected["source"] if "source" in expected else 0.1 * draws.normal(size=expected["samples"]))
+    source = expected["source"] if "source" in expected else 0.1 * draws.normal(size=expected["samples"])
+    model.hear(source)
     texts, ids = model.texts(1), expected["ids"]
     found = [texts.add([ids[:7]], 7)[0], *(texts.add([[k]])[0] for k in ids[7:])]
     np.testing.assert_allclose(np.concatenate(found), expected["logits"], atol=2e-5, rtol=2e-5)
@@ -117,6 +119,34 @@ def test_onnx_files_give_the_same(name: str, tmp_path: Path) -> None:
     assert text == [k for k in expected["beams"][1:] if k not in rules.ends]
     assert not whole
     assert not model.later.specialised
+    whole = WholePair(model.whole("tiny", 3), model.room, 3, "tiny")  # by the weights of the files, as a page has it
+    whole.hear(source)
+    texts = whole.texts(1)
+    found = [texts.add([ids[:7]], 7)[0], *(texts.add([[k]])[0] for k in ids[7:])]
+    np.testing.assert_allclose(np.concatenate(found), expected["logits"], atol=2e-5, rtol=2e-5)
+    assert generated(whole, rules) == (text, False)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("by_column", [False, True])
+def test_weights_of_8_bits_in_onnx_files_are_floats_again(by_column: bool, tmp_path: Path) -> None:
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    with zipfile.ZipFile(FIXTURE.with_name("tiny_marian_onnx.zip")) as archive:
+        archive.extractall(tmp_path)
+    expected = json.loads((tmp_path / "expected.json").read_text())
+    for name in ("encoder_model", "decoder_model_merged"):
+        path = tmp_path / f"{name}.onnx"
+        quantization.quantize_dynamic(path, tmp_path / f"{name}_quantized.onnx", per_channel=by_column)
+        path.unlink()
+    model = opened(tmp_path).model("numpy")
+    whole = WholePair(model.whole("tiny", 3), model.room, 3, "tiny")
+    scores = list[np.ndarray]()
+    for one in (model, whole):
+        one.hear(expected["source"])
+        texts = one.texts(1)
+        scores.append(np.concatenate([texts.add([[k]])[0] for k in expected["ids"]]))
+    # The files also round what the products are given.
+    np.testing.assert_allclose(scores[1], scores[0], atol=5e-3 * np.abs(scores[0]).max())
 
 
 @pytest.mark.parametrize(

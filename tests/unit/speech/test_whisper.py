@@ -13,11 +13,11 @@ from devices import NUMPY, RUNNERS
 from tiny_whisper import opened
 
 from singe.errors import FormatError, InputError, SingeError
+from singe.language.encoder_decoders.onnx_files import onnx_weights
 from singe.language.encoder_decoders.running import MOST_TEXTS
 from singe.speech.hearing.mel import slaney_bands
 from singe.speech.whisper.files import files_in
 from singe.speech.whisper.model import SpeechModel
-from singe.speech.whisper.onnx_weights import onnx_weights
 from singe.speech.whisper.spectrogram import LENGTH, STEP, sample_count, samples_for
 from singe.speech.whisper.whole import TYPES
 from singe.weights import read_weights

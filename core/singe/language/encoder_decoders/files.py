@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from ...weights.stored import StoredArray
 from ..files import Tensors
 from .description import PairDescription, of_config
 from .network import source_room
-from .onnx_files import ONNX_FILES, OnnxPair, OnnxShape, is_onnx, onnx_files_in
+from .onnx_files import ONNX_FILES, OnnxPair, OnnxShape, is_onnx, onnx_files_in, onnx_weights
 from .running import PairModel, SourceReader
 
 CONFIG: Final = "config.json"
@@ -54,25 +55,21 @@ def open_pair(files: Mapping[str, Path], name: str, form: str | None = None) -> 
     config = read_json_object(files[CONFIG])
     generation = read_json_object(files[GENERATION]) if GENERATION in files else {}
     description = of_config(config, f"{name}: {CONFIG}")
-    if weights is None:
-        if form is not None:
-            raise InputError(f"{name}: weights {form!r:.40} need {WEIGHTS[0]}; ONNX files stay as they are")
-        d, of_sound = description, description.family.rotated
-        shape = OnnxShape(
-            d.decoder.layers,
-            d.decoder.heads,
-            d.decoder.size,
-            "input_values" if of_sound else "input_ids",
-            (source_room(d), d.room),
+
+    def by_weights(device: str | Device) -> SourceReader:
+        found = onnx_weights(files) if weights is None else read_weights(weights).stored
+        of = name if weights is None else str(weights)
+        return PairModel(
+            description, Tensors(with_rounded(_renamed(found, description, of), form, TABLE, name), of), device
         )
 
-        def model(device: str | Device) -> SourceReader:
-            return OnnxPair(shape, files, device)
-    else:
-        stored = with_rounded(_renamed(read_weights(weights).stored, description, str(weights)), form, TABLE, name)
-
-        def model(device: str | Device) -> SourceReader:
-            return PairModel(description, Tensors(stored, str(weights)), device)
+    def model(device: str | Device) -> SourceReader:
+        if weights is not None or form is not None:
+            return by_weights(device)
+        d = description
+        source = "input_values" if d.family.rotated else "input_ids"
+        shape = OnnxShape(d.decoder.layers, d.decoder.heads, d.decoder.size, source, (source_room(d), d.room))
+        return OnnxPair(shape, files, device, partial(by_weights, device))
 
     return PairFiles(name, description.vocabulary, config, generation, model)
 

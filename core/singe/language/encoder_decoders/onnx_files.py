@@ -5,18 +5,22 @@ The decoder is one file that serves the first tokens and later ones (`decoder_mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from ...errors import FormatError, InputError
+from ...errors import FormatError
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
+from ...onnx.model import OnnxGraph, OnnxNode, read_model
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
+from ...weights.stored import StoredArray, present
+from .running import SourceReader
 
 ENCODER: Final = "encoder_model.onnx"
 MERGED: Final = "decoder_model_merged.onnx"
@@ -24,6 +28,15 @@ FIRST, LATER = "decoder_model.onnx", "decoder_with_past_model.onnx"
 ONNX_FILES: Final = (ENCODER, MERGED, FIRST, LATER)
 _ROUNDED: Final = "_quantized"
 """What names of files whose weights were rounded have before their end."""
+_COPY: Final = re.compile(r"_merged_\d+$")
+_PRODUCT: Final = re.compile(r"/(.+)/MatMul(?:_quant)?")
+_ENCODER: Final = "model.encoder."
+_OF_ENCODERS: Final[Mapping[str, tuple[str, int]]] = {
+    r"/Add(_\d+)?": ("embed_positions.weight", 2),
+    r"/groupnorm/Mul": ("groupnorm.weight", 1),
+    r"/groupnorm/Add": ("groupnorm.bias", 1),
+}
+"""Nodes of encoders ↦ names of the tensors that they are given, and how many axes these have."""
 _PAST, _PRESENT = "past_key_values.", "present."
 _HEARD: Final = ".encoder."
 """In names of keys and values of the source, which stay the same."""
@@ -61,7 +74,11 @@ def is_onnx(files: Mapping[str, Path]) -> bool:
 class OnnxPair:
     """Such a model on a device: a SourceReader."""
 
-    def __init__(self, shape: OnnxShape, files: Mapping[str, Path], device: str | Device = "auto") -> None:
+    def __init__(
+        self, shape: OnnxShape, files: Mapping[str, Path], device: str | Device = "auto", network: Callable[[], SourceReader] | None = None
+    ) -> None:  # fmt: skip
+        """network: the same by its weights, of which a page is made."""
+        self._network: Final = network
         self.shape: Final = shape
         self.device: Final = open_device(device)
         self._encoder: Final = load(files[ENCODER], self.device)
@@ -98,9 +115,8 @@ class OnnxPair:
         return OnnxTexts(self, count)
 
     def whole(self, name: str, texts: int) -> Model:
-        raise InputError(
-            f"{name}: ONNX files of an encoder and a decoder are not exported for pages; give a folder with model.safetensors"
-        )
+        assert self._network is not None, "a Whisper has its own"
+        return self._network().whole(name, texts)
 
 
 class OnnxTexts:
@@ -155,3 +171,60 @@ def _expect(model: Model, names: set[str], path: Path) -> None:
         raise FormatError(
             f"{path}: takes {', '.join(sorted(there))}; expected {', '.join(sorted(lacking))}, too: export it with past"
         )
+
+
+def onnx_weights(files: Mapping[str, Path]) -> dict[str, StoredArray]:
+    """The weights of an encoder and of a decoder, under the names of Hugging Face's model: exporters leave the names of biases, and those of the
+    layers in the names of nodes. Those that were rounded to 8 bits are floats again. A FormatError if they are of another form."""
+    found: dict[str, StoredArray] = {}
+    for path, prefix in ((files[ENCODER], _ENCODER), (files[MERGED if MERGED in files else FIRST], "")):
+        graph = read_model(path).graph
+        arrays = {name: x for name, x in graph.initializers.items() if x.dtype.kind == "f" and x.ndim} | _of_8_bits(
+            graph
+        )
+        found |= {
+            f"{prefix}{_COPY.sub('', name)}": present(x)
+            for name, x in arrays.items()
+            if "::" not in name and "/" not in name
+        }
+        for node in _nodes(graph):
+            names = [name.replace(_ROUNDED, "") for name in node.inputs]
+            given = [arrays[name] for name in names if name in arrays]
+            named = _PRODUCT.fullmatch(node.name)
+            if node.op_type in ("MatMul", "MatMulInteger") and named is not None and given:
+                found[f"{prefix}{named[1].replace('/', '.')}.weight"] = present(np.ascontiguousarray(given[0].T))
+            elif prefix and given and given[0].ndim == 2 and (of := _of_encoder(node.name)):
+                name, rank = of
+                found[f"{prefix}{name}"] = present(given[0] if rank > 1 else given[0].reshape(-1))
+            elif node.op_type in ("ConvInteger", "MatMulNBits", "GatherBlockQuantized"):
+                raise FormatError(
+                    f"{path}: has the op {node.op_type}: weights are taken of files with plain floats; give those, or model.safetensors"
+                )
+    return found
+
+
+def _of_encoder(node: str) -> tuple[str, int] | None:
+    return next((of for pattern, of in _OF_ENCODERS.items() if re.fullmatch(pattern, node)), None)
+
+
+def _of_8_bits(graph: OnnxGraph) -> dict[str, np.ndarray]:
+    """Matrices of 8 bits as floats: one scale and one zero for all, or for each column."""
+    found = dict[str, np.ndarray]()
+    for key, x in graph.initializers.items():
+        name = key.replace(_ROUNDED, "")
+        scale, zero = (graph.initializers.get(f"{name}_{what}") for what in ("scale", "zero_point"))
+        if name == key or x.dtype.itemsize != 1 or x.ndim != 2 or scale is None or zero is None:
+            continue
+        if {scale.size, zero.size} - {1, x.shape[1]}:
+            raise FormatError(f"{name}: {scale.size} scales of {x.shape[1]} columns")
+        found[name] = (x.astype(np.float32) - zero.astype(np.float32)) * scale.astype(np.float32)
+    return found
+
+
+def _nodes(graph: OnnxGraph) -> Iterator[OnnxNode]:
+    """Those of a graph, and of its branches."""
+    for node in graph.nodes:
+        yield node
+        for value in node.attributes.values():
+            if isinstance(value, OnnxGraph):
+                yield from _nodes(value)

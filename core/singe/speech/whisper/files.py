@@ -16,7 +16,7 @@ import numpy as np
 from ...dtypes import float32
 from ...errors import FormatError, InputError
 from ...files.bounded import read_json_object
-from ...language.encoder_decoders.onnx_files import ONNX_FILES, is_onnx, onnx_files_in
+from ...language.encoder_decoders.onnx_files import ONNX_FILES, is_onnx, onnx_files_in, onnx_weights
 from ...language.files import Tensors
 from ...late_dataclass import dataclass
 from ...runtime.device import Device
@@ -27,7 +27,6 @@ from ...weights.stored import StoredArray, Weights
 from .description import WhisperDescription, of_config, of_ctranslate2
 from .model import SpeechModel, WhisperModel
 from .onnx_model import OnnxWhisper
-from .onnx_weights import onnx_weights
 
 CONFIG: Final = "config.json"
 GENERATION: Final = "generation_config.json"
