@@ -16,7 +16,7 @@ from .chains import CHAINS
 from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
 from .kinds.classify import VECTOR
-from .labels import RENUMBERED, SETS
+from .labels import SETS, numberings
 from .medium import OTHER, Files, Fitted, Wishes
 from .saying import SAYING
 from .spec import TaskSpec
@@ -123,7 +123,7 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
     for refused in kind.refused:
         if refused.recognise(shapes, any_labels):
             raise InputError(f"{kind.name}: the outputs {told} are {refused.about}")
-    for labels in (wishes.labels, *RENUMBERED.get(tuple(wishes.labels), ())):
+    for labels in numberings(wishes.labels):
         asked = replace(any_labels, labels=len(labels) or None, names=labels)
         for head in heads:
             options = head.recognise(shapes, asked)

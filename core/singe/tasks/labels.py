@@ -29,8 +29,7 @@ def _numbered(first: int) -> tuple[str, ...]:
 SETS: Final[Mapping[str, Sequence[str]]] = {
     "coco": tuple(COCO.split(",")), "coco-90": _numbered(1), "coco-91": _numbered(0), "face": ("face",), "person": ("person",),
 }  # fmt: skip
-RENUMBERED: Final = {SETS["coco"]: (SETS["coco-90"], SETS["coco-91"])}
-"""Names that models have in other numberings, too: those of TensorFlow and torchvision, less one, and of DETR."""
+_IMAGENET: Final = 1000
 FILES: Final[Mapping[str, str]] = {"imagenet": "imagenet.json"}
 """Sets of labels by name: the 80 classes of COCO's detectors, by its own numbers with and without 0, those of detectors of one class, and in
 files the 1,000 of ImageNet."""
@@ -84,3 +83,13 @@ def labels_of_config(config: Mapping[str, Any]) -> tuple[str, ...]:
             f"config.json: id2label has {len(names)} names, and none of class {missing}; expected those of 0 to {len(names) - 1}, or give labels"
         )
     return tuple(str(names[str(k)]) for k in range(len(names)))
+
+
+def numberings(labels: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Labels, and the same in other numberings that models have: COCO's of TensorFlow and torchvision, less one, and of DETR; ImageNet's of
+    TensorFlow, where 0 is the background."""
+    if tuple(labels) == SETS["coco"]:
+        return labels, SETS["coco-90"], SETS["coco-91"]
+    if len(labels) == _IMAGENET and tuple(labels) == labels_of("imagenet"):
+        return labels, ("background", *labels)
+    return (labels,)

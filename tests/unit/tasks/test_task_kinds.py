@@ -316,6 +316,17 @@ def test_what_another_model_takes_is_refused() -> None:
     features = {"image_embeddings": (1, 256, 16, 24)}
     with pytest.raises(InputError, match="what another model takes, as an encoder's of Segment Anything"):
         sg.task("segment", whole(lambda x: {n: sg.zeros(s) + x.sum() for n, s in features.items()}))
+    with pytest.raises(InputError, match="with 256 and more it wants labels"):
+        sg.task("segment", whole(lambda x: sg.zeros(features["image_embeddings"]) + x.sum()))
+
+
+def test_the_names_of_imagenet_fit_models_that_also_know_a_background() -> None:
+    classify = sg.task(
+        "classify",
+        whole(lambda x: (sg.arange(1001) == 1).to(dtype="float32").reshape(1, 1001) + x.sum() * 0.0),
+        labels="imagenet",
+    )
+    assert classify.info.labels[:2] == ("background", "tench, Tinca tinca")
 
 
 def test_quantised_outputs_of_tensorflow_lite_are_what_they_stand_for(tmp_path: Path) -> None:

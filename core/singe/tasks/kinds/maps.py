@@ -16,7 +16,7 @@ from ..spec import TaskSpec
 from .base import Asked, Head, RefusedOutputs, Shapes, TaskKind, Tensors, only
 
 _CLASSES: Final = 256
-"""As many classes as a map of integers is supposed to tell apart, at least."""
+"""As many classes as a map of integers is supposed to tell apart, at least, and as one of scores is only where labels say so."""
 _MAPS: Final = ("pha", "alpha", "matte", "mask", "depth", "disparity")
 """Words in the name of an output that is the map, where there are several."""
 _FEATURES: Final = ("embed", "feat", "hidden")
@@ -42,6 +42,8 @@ def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     found = _channels(only(shapes), asked)
     if found is None or found[0] < 2 or asked.labels not in (None, found[0]):
         return None
+    if found[0] >= _CLASSES and asked.labels is None and not asked.chosen:
+        return None  # more likely what another model takes
     return {"last": found[1]}
 
 
@@ -146,9 +148,13 @@ _WHOLE = {"fit": "stretch"}
 SEGMENT = TaskKind(
     "segment", "the parts of a picture, with a mask for each", PICTURE,
     (Head("classes", "the number of a class for each place, integers (1, height, width)", _are_classes, _known, takes_bytes=True),
-     Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts)), _segments, 512, _WHOLE,
-    varied=True,
-    refused=(RefusedOutputs("what another model takes, as an encoder's of Segment Anything: a model is needed that gives scores of classes", _are_features),),
+     Head("maps", "scores of classes for each place, (1, classes, height, width); with 256 and more it wants labels", _are_scores, _parts)),
+    _segments, 512, _WHOLE, varied=True,
+    refused=(
+        RefusedOutputs(
+            "what another model takes, as an encoder's of Segment Anything: a model is needed that gives scores of classes", _are_features
+        ),
+    ),
 )  # fmt: skip
 CUTOUT = TaskKind(
     "cutout", "what stands before the background, as transparency", PICTURE,
