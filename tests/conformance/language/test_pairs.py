@@ -14,7 +14,7 @@ from devices import RUNNERS
 from pair_cases import CASES, FIXTURE, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
 
 from singe.errors import FormatError, InputError
-from singe.language.encoder_decoders.description import of_config
+from singe.language.encoder_decoders.description import check_room, of_config
 from singe.language.encoder_decoders.families import FAMILIES
 from singe.language.encoder_decoders.files import PairFiles, files_in, open_pair
 from singe.language.encoder_decoders.generating import BestEnded, GenerationRules, generated, rules_of
@@ -196,6 +196,13 @@ def test_sizes_that_would_take_all_memory_are_refused(name: str, changes: Mappin
     room = {"max_position_embeddings": 1 << 14, "n_positions": 1 << 14}
     with pytest.raises(FormatError, match=message):
         of_config({**CASES[name], **room, **changes}, "tiny")
+
+
+def test_texts_side_by_side_whose_keys_would_take_all_memory_are_refused() -> None:
+    d = of_config({**CASES["t5"], "n_positions": 1 << 14, "d_kv": 1 << 10, "num_layers": 4}, "tiny")
+    check_room(d, 2)
+    with pytest.raises(InputError, match=r"beams: 3 texts side by side, .* expected at most 2"):
+        check_room(d, 3)
 
 
 def test_texts_that_cannot_go_on_are_refused() -> None:
