@@ -45,7 +45,7 @@ NOT_FOR_A_SESSION = (
     "singe.random",
 )
 """The same of a session of singe.ort, which says what the file does in ONNX's types."""
-MOST_MODULES_FOR_LOADING = 85
+MOST_MODULES_FOR_LOADING = 86
 MOST_MODULES_FOR_A_SESSION = 107
 
 SCRIPT = """

@@ -281,6 +281,19 @@ def _grid_sample_takes(w: Block, n: Node) -> bool:
     )
 
 
+def _has_numbers(w: Block, n: Node) -> bool:
+    """Whether a node reads a constant, which may not hold sizes."""
+    value = n.inputs[0].value
+    return value is not None and value.dtype != object
+
+
+def _turned(w: Block, n: Node) -> str:
+    """A constant is transposed here: what reads a file's products, to quantise them for example, looks for weights beside them."""
+    value = n.inputs[0].value
+    assert value is not None
+    return w.constants.add(value.transpose(n.attrs["perm"]), "weight")
+
+
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "arange": (Rule(_arange),),
     "concat": (Rule(_concat),),
@@ -300,7 +313,10 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "scatter_nd": (_scatter("ScatterND", False),),
     "scatter_nd_reduce": (_scatter("ScatterND", True),),
     "slice": (Rule(_slice),),
-    "transpose": (Rule(lambda w, n, x: w.node("Transpose", x, perm=tuple(n.attrs["perm"]))),),
+    "transpose": (
+        Rule(_turned, _has_numbers, lambda n: ()),
+        Rule(lambda w, n, x: w.node("Transpose", x, perm=tuple(n.attrs["perm"]))),
+    ),
     "tril": (_triangle(0),),
     "triu": (_triangle(1),),
     "unfold": (Rule(_unfold),),
