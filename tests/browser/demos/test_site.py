@@ -205,7 +205,7 @@ def test_a_language_model_that_cannot_be_had_is_left_out(
 
 
 def test_a_task_whose_model_cannot_be_had_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(kind: str, model: str) -> None:
+    def fails(kind: str, model: str, weights: str = "") -> None:
         raise build.sg.InputError("no network")
 
     monkeypatch.setattr(demos_script("kept"), "CACHE", tmp_path)
