@@ -87,11 +87,12 @@ async function opaque(source, width, height, memory) {
     const isWhole = visibleRect?.width === width && visibleRect.height === height && !rotation && !flip;
     if (!order || !isWhole || colorSpace.primaries !== "bt709") return undefined;
     const pixels = memory?.byteLength === 4 * width * height ? new Uint32Array(memory) : new Uint32Array(width * height);
-    await frame.copyTo(pixels, order[1] ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
+    const planes = await frame.copyTo(pixels, order[1] ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
+    if (planes.length > 1) return undefined; // this browser converts none
     const shared = arranged(pixels, order[1] === "BGR");
     return shared >>> 24 === 255 || format === `${order[1]}X` ? new Uint8Array(pixels.buffer) : undefined;
   } catch {
-    return undefined; // closed, say, or in a form that this browser does not convert: what draws it will say so
+    return undefined; // closed, say: what draws it will say so
   } finally {
     frame.close();
   }

@@ -482,6 +482,7 @@ export interface TaskInfo {
     | "classify"
     | "detect"
     | "faces"
+    | "pose"
     | "segment"
     | "cutout"
     | "depth"

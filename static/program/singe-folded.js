@@ -14,10 +14,11 @@ const MOST_ROWS = 2 ** 22;
 
 /** @param {Unchecked} manifest */
 export function unfold({ targets }) {
+  const room = { rows: MOST_ROWS };
   for (const target of Object.values(targets)) {
     const program = target?.program;
     for (const part of [program, ...(Array.isArray(program?.specialised) ? program.specialised : [])]) {
-      for (const name of LISTS) if (Array.isArray(part?.[name])) part[name] = unfolded(part[name], name);
+      for (const name of LISTS) if (Array.isArray(part?.[name])) part[name] = unfolded(part[name], name, room);
     }
   }
 }
@@ -25,8 +26,9 @@ export function unfold({ targets }) {
 /**
  * @param {Unchecked[]} rows
  * @param {string} name
+ * @param {{ rows: number }} room how many rows may still be repeated
  */
-function unfolded(rows, name) {
+function unfolded(rows, name, room) {
   /** @type {Unchecked[]} */
   const out = [];
   for (const row of rows) {
@@ -35,10 +37,11 @@ function unfolded(rows, name) {
       continue;
     }
     const [turns, steps] = row;
-    const count = Array.isArray(steps) && steps.length <= out.length ? turns * steps.length : 0;
-    if (!(Number.isInteger(count) && count > 0 && out.length + count <= MOST_ROWS && steps.every(Number.isSafeInteger))) {
-      throw new SingeError("format", `${name}: rows repeat as ${JSON.stringify(row).slice(0, 80)}, after ${out.length}`);
+    const count = Array.isArray(steps) && Number.isSafeInteger(turns) && steps.length <= out.length ? turns * steps.length : 0;
+    if (!(count > 0 && count <= room.rows && steps.every(Number.isSafeInteger))) {
+      throw new SingeError("format", `${name}: rows repeat as ${JSON.stringify(row).slice(0, 80)}, after ${out.length}, with room for ${room.rows}`);
     }
+    room.rows -= count;
     for (let k = 0; k < count; k++) {
       const before = out[out.length - steps.length];
       const step = steps[k % steps.length];

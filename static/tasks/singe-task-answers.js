@@ -10,7 +10,7 @@
 
 import { SingeError } from "../program/singe-format.js";
 
-/** Boxes under this score are not in the outputs: LEAST_SCORE of core/singe/tasks/kinds/boxes.py. */
+/** Boxes under this score are not in the outputs: LEAST_SCORE of core/singe/tasks/kinds/detectors/boxes.py. */
 const LEAST_SCORE = 0.05;
 /** So many points are drawn small. */
 const MANY_POINTS = 100;

@@ -483,6 +483,7 @@ export interface TaskInfo {
     | "classify"
     | "detect"
     | "faces"
+    | "pose"
     | "segment"
     | "cutout"
     | "depth"

@@ -16,7 +16,8 @@ import numpy as np
 
 LISTS: Final = ("buffers", "words")
 MAX_ROWS: Final = 1 << 22
-"""The most rows that a list may have."""
+"""The most rows that the lists of a Program repeat."""
+_MAX_STEP: Final = 1 << 53
 _MAX_PERIOD: Final = 1024
 _AHEAD: Final = 8
 """Rows by which a period is guessed."""
@@ -34,10 +35,12 @@ def folded(program: Mapping[str, Any]) -> dict[str, Any]:
 
 def unfolded(program: Mapping[str, Any]) -> dict[str, Any]:
     """The header that was folded; what has another form than `folded` gives raises ValueError, TypeError, KeyError or IndexError."""
-    found = {**program, **{name: _unfold(program[name]) for name in LISTS}}
-    if program.get("specialised"):
-        found["specialised"] = [unfolded(part) for part in program["specialised"]]
-    return found
+    parts = [program, *(program.get("specialised") or ())]
+    repeated = sum(_repeated(row) for part in parts for name in LISTS for row in part[name] if isinstance(row, list))
+    if repeated > MAX_ROWS:
+        raise ValueError(f"its lists repeat {repeated} rows, expected at most {MAX_ROWS}")
+    found, *others = ({**part, **{name: _unfold(part[name]) for name in LISTS}} for part in parts)
+    return {**found, "specialised": others} if others else found
 
 
 def _fold(rows: Sequence[Any]) -> list[Any]:
@@ -87,17 +90,26 @@ def _kind(row: Any) -> str:
     return "" if isinstance(row, int) else json.dumps({**row, "place": row["place"][0]}, sort_keys=True)
 
 
+def _repeated(row: Any) -> int:
+    """How many rows a list among the rows stands for."""
+    turns, steps = row
+    fits = type(turns) is int and turns > 0 and isinstance(steps, list) and len(steps) > 0
+    if not fits or not all(type(step) is int and abs(step) < _MAX_STEP for step in steps):
+        raise ValueError(f"rows repeat as {row!r:.80}, expected [turns, [step, …]] of whole numbers")
+    return turns * len(steps)
+
+
 def _unfold(rows: Sequence[Any]) -> list[Any]:
     out: list[Any] = []
     for row in rows:
         if not isinstance(row, list):
             out.append(row)
             continue
-        turns, steps = row
-        if not 0 < turns * len(steps) <= MAX_ROWS - len(out) or len(steps) > len(out):
-            raise ValueError(f"a list repeats {len(steps)} rows {turns} times, after {len(out)}")
-        for k in range(turns * len(steps)):
-            before, step = out[-len(steps)], int(steps[k % len(steps)])
+        steps = row[1]
+        if len(steps) > len(out):
+            raise ValueError(f"a list repeats {len(steps)} rows, and {len(out)} are before it")
+        for k in range(_repeated(row)):
+            before, step = out[-len(steps)], steps[k % len(steps)]
             out.append(
                 before + step
                 if isinstance(before, int)

@@ -60,7 +60,7 @@ def read_styles(files: Mapping[str, Path]) -> Mapping[str, np.ndarray]:
             array = np.asarray(values)
             if array.size != LENGTHS * WIDTH or array.dtype != np.float32:
                 raise FormatError(
-                    f"{path}: {own} is {array.dtype}{array.shape}, expected a style, float32({LENGTHS}, {WIDTH})"
+                    f"{path}: {own!r:.60} is {array.dtype}{array.shape}, expected a style, float32({LENGTHS}, {WIDTH})"
                 )
             found[own] = array.reshape(LENGTHS, WIDTH)
     return dict(sorted(found.items()))
@@ -68,13 +68,13 @@ def read_styles(files: Mapping[str, Path]) -> Mapping[str, np.ndarray]:
 
 def as_piper(model: Model, styles: Mapping[str, np.ndarray]) -> Model:
     """A Model with the inputs of Piper's voices."""
-    if not is_kokoro(model) or model.states:
-        raise InputError(
-            f"speak: the model takes {', '.join(map(str, model.inputs))}; expected tokens, style and speed"
-        )
     graph = model.graph()
+    tokens = next((x for x in graph.inputs if x.name in _TOKENS), None)
+    if not is_kokoro(model) or model.states or tokens is None or len(tokens.shape) != 2:
+        raise InputError(
+            f"speak: the model takes {', '.join(map(str, model.inputs))}; expected tokens (1, count), style and speed"
+        )
     table = np.stack([*styles.values()])
-    tokens = next(x for x in graph.inputs if x.name in _TOKENS)
     dtypes = {x.name: x.dtype.name for x in graph.inputs}
 
     def given(input: Tensor, input_lengths: Tensor, scales: Tensor, sid: Tensor) -> dict[str, Tensor]:

@@ -87,12 +87,11 @@ def chat(args: Namespace) -> None:
         work("compiling")
         llm.compile()
     options = {name: getattr(args, name) for name in _OF_SAMPLING if getattr(args, name) is not None}
-    conversation = TerminalChat(llm, args.system, options)
     if not llm.chats:
-        say(
-            "the model has no chat template: it goes on with what you write, of which it forgets all before",
-            file=sys.stderr,
-        )
+        if args.system is not None:
+            raise InputError("--system: the model has no chat template, which would say where it stands; leave it out")
+        say("the model has no chat template: it goes on with each text that you write, alone", file=sys.stderr)
+    conversation = TerminalChat(llm, args.system, options)
     asks = sys.stdin.isatty()
     if asks:
         say(f"{llm!r}: {HELP}", file=sys.stderr)

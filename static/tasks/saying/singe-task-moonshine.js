@@ -138,10 +138,16 @@ function courseOf(model, tokenizer, facts, chosen, signal) {
 export const medium = {
   kinds: { transcribe: true },
   whyNot({ preparation, files }) {
-    const facts = /** @type {any} */ (preparation);
-    const sizes = ["rate", "frame", "further", "least"].filter((name) => !isSize(Object(facts)[name]));
-    const numbers = ["live", "seconds", "searched", "quiet"].filter((name) => !(Number(Object(Object(facts).cut)[name]) > 0));
-    const wrong = [...wrongFacts(facts), ...sizes, ...wrongRules(Object(facts).rules).map((name) => `rules.${name}`), ...numbers.map((name) => `cut.${name}`)];
+    const facts = /** @type {any} */ (Object(preparation));
+    const sizes = ["rate", "frame", "further", "least"].filter((name) => !isSize(facts[name]));
+    const cut = Object(facts.cut);
+    const numbers = Object.entries({ live: cut.live > 0, seconds: isSize(cut.seconds), searched: isSize(cut.searched) && !(cut.searched > cut.seconds), quiet: isSize(cut.quiet) });
+    const wrong = [
+      ...wrongFacts(facts),
+      ...sizes,
+      ...wrongRules(facts.rules, facts.vocabulary).map((name) => `rules.${name}`),
+      ...numbers.flatMap(([name, is]) => (is ? [] : [`cut.${name}`])),
+    ];
     if (wrong.length) return `it does not say how it hears: ${wrong.join(", ")}`;
     return files?.[TOKENIZER] ? "" : `no ${TOKENIZER} travels with it`;
   },

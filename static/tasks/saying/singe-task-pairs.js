@@ -20,23 +20,25 @@ import { SayingModel, highestOf, likeliest, logChances, sideBySide, sized } from
  */
 /** @typedef {{ room: [number, number], vocabulary: number, texts: number }} PairFacts */
 
-const isCount = (/** @type {unknown} */ value, least = 0) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) < 2 ** 31;
+export const isCount = (/** @type {unknown} */ value, least = 0) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) < 2 ** 31;
 const isFlag = (/** @type {unknown} */ value) => typeof value === "boolean";
-const areTokens = (/** @type {unknown} */ value) => Array.isArray(value) && value.every((token) => isCount(token));
-const isTokenOrNull = (/** @type {unknown} */ value) => value === null || isCount(value);
-/** @type {Record<keyof GenerationConfig, (value: any) => boolean>} */
+export const isToken = (/** @type {unknown} */ value, /** @type {number} */ vocabulary) => isCount(value) && !(Number(value) >= vocabulary);
+export const isTokenOrNull = (/** @type {unknown} */ value, /** @type {number} */ vocabulary) => value === null || isToken(value, vocabulary);
+const areTokens = (/** @type {unknown} */ value, /** @type {number} */ vocabulary) =>
+  Array.isArray(value) && value.length > 0 && value.every((token) => isToken(token, vocabulary));
+/** @type {Record<keyof GenerationConfig, (value: any, vocabulary: number) => boolean>} */
 const RULES = {
-  decoder_start_token_id: isCount,
-  eos_token_id: (value) => areTokens(value) && value.length > 0,
+  decoder_start_token_id: isToken,
+  eos_token_id: areTokens,
   max_new_tokens: (value) => isCount(value, 1),
   num_beams: (value) => isCount(value, 1),
   length_penalty: Number.isFinite,
   early_stopping: (value) => isFlag(value) || value === "never",
-  bad_words_ids: (value) => Array.isArray(value) && value.every((word) => areTokens(word) && word.length),
+  bad_words_ids: (value, vocabulary) => Array.isArray(value) && value.every((word) => areTokens(word, vocabulary)),
   forced_bos_token_id: isTokenOrNull,
   forced_eos_token_id: isTokenOrNull,
-  min_length: isCount,
-  no_repeat_ngram_size: isCount,
+  min_length: (value) => isCount(value),
+  no_repeat_ngram_size: (value) => isCount(value),
   renormalize_logits: isFlag,
 };
 
@@ -52,11 +54,12 @@ export function wrongFacts(facts) {
 }
 
 /**
- * The rules that are missing or wrong.
+ * The rules that are missing or wrong for a model that scores so many tokens, of which `wrongFacts` says whether it is a number.
  * @param {any} rules
+ * @param {number} vocabulary
  * @returns {string[]}
  */
-export const wrongRules = (rules) => Object.entries(RULES).flatMap(([name, is]) => (is(Object(rules)[name]) ? [] : [name]));
+export const wrongRules = (rules, vocabulary) => Object.entries(RULES).flatMap(([name, is]) => (is(Object(rules)[name], vocabulary) ? [] : [name]));
 
 /**
  * The rules with as many texts side by side as a call asks for.

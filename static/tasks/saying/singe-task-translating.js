@@ -12,7 +12,7 @@
 
 import { Tokenizer } from "../../language/singe-language-tokenizer.js";
 import { SingeError } from "../../program/singe-format.js";
-import { PairModel, generated, withBeams, wrongFacts, wrongRules } from "./singe-task-pairs.js";
+import { PairModel, generated, isCount, isToken, isTokenOrNull, withBeams, wrongFacts, wrongRules } from "./singe-task-pairs.js";
 
 const TOKENIZER = "tokenizer.json";
 const NOTHING = { data: new Int32Array(), shape: [0] };
@@ -29,8 +29,6 @@ const NOTHING = { data: new Int32Array(), shape: [0] };
 const factsOf = (info) => /** @type {TranslatingFacts} */ (/** @type {unknown} */ (info.preparation));
 /** @param {string} what */
 const refuse = (what) => new SingeError("input", `translate: ${what}`);
-const isToken = (/** @type {unknown} */ value) => Number.isSafeInteger(value) && Number(value) >= 0;
-const isTokenOrNull = (/** @type {unknown} */ value) => value === null || isToken(value);
 
 /**
  * How a text is asked for in another language.
@@ -166,19 +164,20 @@ export const medium = {
   kinds: { translate: true },
   whyNot({ preparation, files }) {
     const facts = /** @type {any} */ (Object(preparation));
-    const { languages, tasks, units } = facts;
+    const { languages, tasks, units, vocabulary } = facts;
     const areTasks =
-      Array.isArray(tasks) && tasks.every((task) => ["source", "target", "phrase"].every((name) => typeof Object(task)[name] === "string") && !wrongRules(task.rules).length);
+      Array.isArray(tasks) &&
+      tasks.every((task) => ["source", "target", "phrase"].every((name) => typeof Object(task)[name] === "string") && !wrongRules(task.rules, vocabulary).length);
     const own = {
-      count: isToken(facts.count),
-      end: isTokenOrNull(facts.end),
-      unknown: isTokenOrNull(facts.unknown),
-      languages: Object(languages) === languages && Object.values(languages).every(isToken),
+      count: isCount(facts.count),
+      end: isTokenOrNull(facts.end, vocabulary),
+      unknown: isTokenOrNull(facts.unknown, vocabulary),
+      languages: Object(languages) === languages && Object.values(languages).every((token) => isToken(token, vocabulary)),
       both: typeof facts.both === "boolean",
       tasks: areTasks,
       units: Array.isArray(units) && units.length > 0 && units.every((unit) => typeof unit === "string"),
     };
-    const wrong = [...wrongFacts(facts), ...wrongRules(facts.rules).map((name) => `rules.${name}`), ...Object.entries(own).flatMap(([name, is]) => (is ? [] : [name]))];
+    const wrong = [...wrongFacts(facts), ...wrongRules(facts.rules, vocabulary).map((name) => `rules.${name}`), ...Object.entries(own).flatMap(([name, is]) => (is ? [] : [name]))];
     if (wrong.length) return `it does not say how it translates: ${wrong.join(", ")}`;
     return files?.[TOKENIZER] ? "" : `no ${TOKENIZER} travels with it`;
   },

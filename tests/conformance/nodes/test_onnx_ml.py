@@ -144,6 +144,7 @@ def test_trees_that_give_classes(device: str) -> None:
 
 
 def test_a_forest_is_one_kernel() -> None:
+    pytest.importorskip("wasmtime", reason="wasmtime is not here")
     rng = np.random.default_rng(3)
     attributes = forest(rng, 300, 5, "target") | {"n_targets": 1}
     loaded = sg.load(model("TreeEnsembleRegressor", [X], **attributes), "wasm", input_shapes={"x0": ("N", 4)})

@@ -40,12 +40,21 @@ def test_rows_that_repeat_are_written_once() -> None:
     assert len(folded(program(4 * LAYERS))["buffers"]) == len(short["buffers"])
 
 
-@pytest.mark.parametrize(
-    "row", [[1], [2, [0] * 9], [0, [1]], [1 << 30, [1, 1]], [-1, [1]], [1.5, [1]], [2, "ab"], [1, ["a"]]]
-)
+WRONG = (
+    [1], [2, [0] * 9], [0, [1]], [1, []], [1 << 30, [1, 1]], [-1, [1]], [1.5, [1, 1]], ["2", [1]], [2, "12"], [1, ["1"]], [1, [0.5]], [1, [1 << 60]],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", WRONG)
 def test_what_cannot_be_unfolded_is_refused(row: Any) -> None:
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match=r"repeat|unpack"):
         unfolded({"buffers": [], "words": [1, 2, row]})
+
+
+def test_all_lists_together_have_a_bound() -> None:
+    part = {"buffers": [], "words": [1, [1 << 21, [0]]]}
+    with pytest.raises(ValueError, match="at most"):
+        unfolded({**part, "specialised": [part, part]})
 
 
 @pytest.mark.slow
@@ -57,11 +66,13 @@ def test_javascript_unfolds_the_same() -> None:
     const manifest = {{ targets: {{ wasm: {{ program: {json.dumps(folded(program()))} }} }} }};
     unfold(manifest);
     const refused = [];
-    for (const row of [[1], [2, [0, 0, 0, 0]], [0, [1]], [2 ** 30, [1, 1]], [-1, [1]], [1.5, [1]], [2, "ab"], [1, ["a"]]]) {{
-      try {{ unfold({{ targets: {{ wasm: {{ program: {{ words: [1, 2, row] }} }} }} }}); }} catch ({{ code }}) {{ refused.push(code); }}
+    const part = {{ words: [1, [2 ** 21, [0]]] }};
+    const programs = {json.dumps(WRONG)}.map((row) => ({{ words: [1, 2, row] }}));
+    for (const program of [...programs, {{ ...part, specialised: [{{ ...part }}, {{ ...part }}] }}]) {{
+      try {{ unfold({{ targets: {{ wasm: {{ program }} }} }}); }} catch ({{ code }}) {{ refused.push(code); }}
     }}
     console.log(JSON.stringify([manifest.targets.wasm.program, refused]));"""
     done = subprocess.run(
         [node, "--input-type=module", "-e", body], capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout) == [program(), ["format"] * 8]
+    assert json.loads(done.stdout) == [program(), ["format"] * (len(WRONG) + 1)]

@@ -132,7 +132,7 @@ def test_what_kokoro_needs_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"without voices beside it, expected voices/NAME.bin"):
         sg.task("speak", folder)
     np.savez(folder / "voices.npz", af=np.zeros((3, 256), np.float32))
-    with pytest.raises(FormatError, match=r"af is float32.3, 256., expected a style, float32.510, 256."):
+    with pytest.raises(FormatError, match=r"'af' is float32.3, 256., expected a style, float32.510, 256."):
         sg.task("speak", folder)
     np.savez(folder / "voices.npz", af=np.zeros((510, 1, 256), np.float32))
     assert len(sg.task("speak", folder, device="numpy")("ab", phonemes=True).audio)

@@ -17,7 +17,7 @@ from singe.model.model import Model
 from singe.tasks import Findings, PictureInput, TaskSpec
 from singe.tasks.kinds import KINDS
 from singe.tasks.kinds.faces import anchors
-from singe.tasks.picture.preparing import prepared
+from singe.tasks.picture.preparing import framed, prepared
 
 RNG = np.random.default_rng(11)
 SIZES = ((40, 61), (61, 40), (9, 7), (333, 121))
@@ -58,6 +58,30 @@ def test_a_picture_is_resized_as_pillow_does(on: sg.Device, size: tuple[int, int
     wanted = np.asarray(image.fromarray(pixels[..., :3]).resize((24, 16), kind, box=box))
     # Pillow rounds to whole numbers along each axis.
     np.testing.assert_allclose(inputs_of(spec, pixels, on)[0], wanted, atol=2.5 if filter == "cubic" else 1.01)
+
+
+def resampled_as_written(values: np.ndarray, out: int, step: float, start: float) -> np.ndarray:
+    """Along the first axis, in float64: element i has its centre at (i + 0.5) · step + start, and a triangle around it."""
+    far = np.arange(len(values)) + 0.5 - ((np.arange(out) + 0.5) * step + start)[:, None]
+    weights = np.maximum(0, 1 - np.abs(far) / max(step, 1))
+    total = weights.sum(1, keepdims=True)
+    return np.tensordot(weights / np.where(total > 1e-9, total, 1), values, 1)
+
+
+@pytest.mark.slow
+def test_a_map_goes_back_to_pictures_that_are_much_longer_than_wide() -> None:
+    spec, values = PictureInput((64, 48), crop=0.875, fit="cover"), RNG.normal(size=(64, 48, 2)).astype(np.float32)
+
+    def function(picture: sg.Tensor, values: sg.Tensor) -> sg.Tensor:
+        return framed(picture.shape[0], picture.shape[1], spec).map(values)
+
+    shapes = {"picture": ("height", "width", 4), "values": values.shape}
+    model = Model.of(function, shapes, "numpy", dtypes={"picture": "uint8"})
+    for height, width in ((33, 700), (700, 33)):
+        step = min(height / 64, width / 48) * 0.875
+        rows = resampled_as_written(values, height, 1 / step, (64 - height / step) / 2)
+        wanted = resampled_as_written(rows.transpose(1, 0, 2), width, 1 / step, (48 - width / step) / 2)
+        np.testing.assert_allclose(model(noise(height, width), values), wanted.transpose(1, 0, 2), atol=1e-3)
 
 
 @pytest.mark.parametrize("fit", ["contain", "corner"])

@@ -134,7 +134,7 @@ class Wheel:
 
 @dataclass(frozen=True)
 class JoinedParts:
-    """A file that is in parts at several sources, one after the other."""
+    """A file that is in parts at several sources, one after the other. A part has no hash of its own: the sources are archives."""
 
     parts: tuple[FileSource, ...]
 

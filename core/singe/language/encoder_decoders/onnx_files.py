@@ -217,7 +217,8 @@ def _of_8_bits(graph: OnnxGraph) -> dict[str, np.ndarray]:
             continue
         if {scale.size, zero.size} - {1, x.shape[1]}:
             raise FormatError(f"{name}: {scale.size} scales of {x.shape[1]} columns")
-        found[name] = (x.astype(np.float32) - zero.astype(np.float32)) * scale.astype(np.float32)
+        zero, scale = (given.reshape(-1).astype(np.float32) for given in (zero, scale))
+        found[name] = (x.astype(np.float32) - zero) * scale
     return found
 
 

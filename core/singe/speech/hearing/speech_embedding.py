@@ -18,6 +18,8 @@ BEFORE: Final = 480
 """Samples of a vector, and how many of those before the bands of the first frames are computed from."""
 BANDS: Final = 32
 WIDTH: Final = 96
+MAX_VECTORS: Final = 1024
+"""That a model hears at once, 82 seconds; those of the package hear 16 to 28."""
 _FRAMES: Final = 76
 _NEW_FRAMES: Final = 8
 _FULL_SCALE: Final = 32768.0

@@ -20,7 +20,7 @@ _CLASSES: Final = 256
 _MAPS: Final = ("pha", "alpha", "matte", "mask", "depth", "disparity")
 """Words in the name of an output that is the map, where there are several."""
 _FEATURES: Final = ("embed", "feat", "hidden")
-"""Words in the names of outputs that are no answer yet, but what another model takes."""
+"""Words in the name of an output that is no answer yet, but what another model takes."""
 
 
 def _channels(shape: tuple[int, ...], asked: Asked) -> tuple[int, bool] | None:
@@ -70,7 +70,8 @@ def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
 
 
 def _are_features(shapes: Shapes, asked: Asked) -> bool:
-    return any(word in name.lower() for name in shapes for word in _FEATURES)
+    """Whether the output that would be decoded, the first, is called so."""
+    return any(word in next(iter(shapes)).lower() for word in _FEATURES)
 
 
 def _is_pair(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:

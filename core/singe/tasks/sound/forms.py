@@ -228,6 +228,7 @@ def _vectors(
         or others
         or not x.dtype.is_float
         or not isinstance(shape[1], int)
+        or not 0 < shape[1] <= speech_embedding.MAX_VECTORS
     ):
         return None
     sizes = {str(shape[0]): 1} if isinstance(shape[0], Size) else {}
