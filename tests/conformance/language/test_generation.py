@@ -13,7 +13,7 @@ from command_line import run
 from decoder_cases import config_of, read_fixture, weights_of
 from devices import RUNNERS
 from gguf_decoders import write_gguf
-from tiny_language import tiny_gguf
+from tiny_language import tiny_folder, tiny_gguf
 
 import singe as sg
 
@@ -238,3 +238,20 @@ def test_a_terminal_talks_and_keeps_the_conversation(
     code, _, told = run(capsys, "chat", path, *options)
     assert code == 2
     assert "not JSON" in told
+
+
+@pytest.mark.slow
+def test_a_terminal_goes_on_with_texts_where_there_is_no_chat_template(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_folder(tmp_path / "plain", "llama3")
+    (folder / "tokenizer_config.json").write_text("{}")
+    options = ("--device", "numpy", "--max-tokens", 2, "--context", 96)
+    monkeypatch.setattr("sys.stdin", StringIO("hello\n"))
+    code, _, told = run(capsys, "chat", folder, *options)
+    assert code == 0, told
+    assert "no chat template" in told
+    assert "2 tokens, " in told
+    code, _, told = run(capsys, "chat", folder, *options, "--system", "Be brief.")
+    assert code == 2
+    assert "--system: the model has no chat template" in told
