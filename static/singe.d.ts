@@ -216,6 +216,10 @@ export interface LanguageSession {
   rewind(count: number): void;
   /** Another session that goes on from here. */
   copy(): LanguageSession;
+  /** The conversation as a file, safetensors with its tokens, keys and values: for `load` here, and in Python for that of a session of the same model. */
+  save(): Promise<Blob>;
+  /** Go on from where a session of the same model was saved. A file of anything else is refused, and the conversation stays as it was. */
+  load(file: Blob): Promise<void>;
   /**
    * Write with other numbers in the states of an adapter (`sg.language.with_states`) from the next answer on: those that the session of
    * a step that trains it gives by `read(name)`, for the names that begin with "model.".

@@ -25,6 +25,8 @@ const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools", "c
 const MAX_LOGPROBS = 100;
 const OF_SYSTEM = new Set(["system", "developer"]);
 const NOTHING = new Uint8Array(0);
+/** How the states of an adapter begin. */
+const OF_ADAPTER = "model.";
 
 export class LanguageSession {
   #llm;
@@ -328,6 +330,37 @@ export class LanguageSession {
     copy.#held = [...this.#held];
     copy.#adapter = this.#adapter;
     return copy;
+  }
+
+  /** A file of the tokens so far and of what the states hold of them, for `load`. */
+  async save() {
+    const end = await this.#inTurn();
+    try {
+      const { savedSession } = await import("./singe-language-saved.js");
+      return await savedSession(this.#session, [...this.#held], this.#facts);
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Go on from where a session of the same model was saved.
+   * @param {Blob} file
+   */
+  async load(file) {
+    const end = await this.#inTurn();
+    try {
+      const { readSession } = await import("./singe-language-saved.js");
+      const { tokens, states } = await readSession(file, this.#session.states, this.#facts, this.#llm.tokenizer.size);
+      const named = Object.entries(states);
+      this.#held = [];
+      this.#adapter = { ...this.#adapter, ...Object.fromEntries(named.filter(([name]) => name.startsWith(OF_ADAPTER))) };
+      await this.#reset();
+      for (const [name, data] of named) await this.#session.write(name, data);
+      this.#held = tokens;
+    } finally {
+      end();
+    }
   }
 
   /** Free its memory, after pending runs. */

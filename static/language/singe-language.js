@@ -18,7 +18,7 @@ import { callReader } from "./singe-language-tools.js";
 
 const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
 const ADAPTER = { ...FILE, states: [] };
-const FACTS = { tokenizer: FILE, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
+const FACTS = { fingerprint: IS.text, tokenizer: FILE, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
 
 /**
  * @param {Model} model

@@ -28,6 +28,8 @@ export interface Manifest {
 
 /** What a page needs beside a decoder: docs/guides/language.md. */
 export interface LanguageFacts {
+  /** Of the model, as saved sessions name it. */
+  fingerprint: string;
   /** The values of a tokenizer.json. */
   tokenizer: FileEntry;
   /** The chat template, in Jinja's language. */

@@ -41,6 +41,10 @@ const other = llm.session();
 found.other = await other.generate("hello", greedy).text();
 await other.adapt(states);
 found.same = await other.copy().generate("hello", greedy).text();
+await other.generate("hello", greedy).text();
+const resumed = llm.session();
+await resumed.load(await other.save());
+found.resumed = await resumed.generate("hello", greedy).text();
 await llm.dispose();
 await step.dispose();
 """
@@ -84,7 +88,7 @@ def check(found: dict[str, Any], wanted: dict[str, Any], folder: Path) -> None:
     np.testing.assert_allclose(found["losses"], wanted["losses"], rtol=2e-3)
     assert found["losses"][-1] < found["losses"][0] / 2
     assert (found["before"], found["after"]) == (wanted["before"], wanted["after"])
-    assert (found["other"], found["same"]) == (wanted["before"], wanted["after"])
+    assert [found[name] for name in ("other", "same", "resumed")] == [wanted["before"], *[wanted["after"]] * 2]
     path = folder / "adapter.gguf"
     path.write_bytes(bytes(found["file"]))
     llm = sg.language.load(folder / "tiny.gguf", "numpy", context=64, activations="float32")

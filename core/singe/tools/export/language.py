@@ -24,7 +24,7 @@ def spoken_of(llm: LanguageModel) -> Spoken:
         )
     template, marks = llm.texts.template_source()
     facts = {
-        "template": template, "marks": list(marks), "ends": sorted(llm.ends), "context": llm.context, "chunk": CHUNK,
+        "fingerprint": llm.fingerprint, "template": template, "marks": list(marks), "ends": sorted(llm.ends), "context": llm.context, "chunk": CHUNK,
         "rewinds": llm.rewinds,
     }  # fmt: skip
     if llm.learned is None:
