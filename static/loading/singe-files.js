@@ -40,7 +40,7 @@ export class Files {
    */
   #again = new Map();
   /**
-   * The names of files that broke off and went on: the cache has a part of each.
+   * The names of files that broke off and went on: the cache has a part of each. Those that are held whole are stored again.
    * @type {Set<string>}
    */
   #resumed = new Set();

@@ -274,7 +274,15 @@ def test_facts_are_written_and_read_the_same() -> None:
 def test_facts_that_were_changed_are_refused() -> None:
     good = classifier().info.to_dict()
     bad: list[Any] = [None, [], {}, {**good, "kind": 3}, {**good, "labels": [1]}, {**good, "preparation": {}}]
-    for name, value in (("size", [0, 1]), ("fit", "x"), ("std", [0]), ("mean", "12"), ("more", 1), ("fill", 999)):
+    for name, value in (
+        ("size", [0, 1]),
+        ("fit", "x"),
+        ("std", [0]),
+        ("mean", "12"),
+        ("more", 1),
+        ("fill", 999),
+        ("crop", 5e-4),
+    ):
         bad.append({**good, "preparation": {**good["preparation"], name: value}})
     for data in bad:
         with pytest.raises(FormatError, match="not the facts of a task"):

@@ -351,7 +351,9 @@ class NativeGpu:
 
     def submit(self, commands: Sequence[Command]) -> None:
         with self._doing("running a program"):
-            ahead = commands.ahead if isinstance(commands, _Recorded) else None
+            ahead = None
+            if isinstance(commands, _Recorded):
+                ahead, commands.ahead = commands.ahead, None  # it can be sent once
             if ahead is not None:
                 self._send(ahead)
             else:

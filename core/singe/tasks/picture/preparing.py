@@ -18,14 +18,12 @@ from ...late_dataclass import dataclass
 from ...shapes import Dim, ceildiv, dim_max, dim_min
 from ...tensors.functions.creation import arange, concatenate, full, stack, tensor, where
 from ...tensors.tensor import Tensor
-from .spec import PictureInput
+from .spec import CROP_PARTS, PictureInput
 
 LUMA: Final = (0.299, 0.587, 0.114)
 """Red, green and blue in grey, by ITU-R BT.601."""
 _REACH: Final = {"linear": 1, "cubic": 2}
 _LEAST: Final = 1e-9
-_PARTS: Final = 1024
-"""Of one: a crop is counted in these where sizes are whole numbers."""
 _NUDGE: Final = 1e-3
 """Added to places, so that one between two elements goes to the same on every device, however that rounds."""
 
@@ -74,8 +72,8 @@ class Frame:
 
     def _fewest(self, length: Dim, axis: int, other: int) -> Dim:
         """Elements of a map of this length in a pixel of the picture, rounded up, if the input's step is that along the other axis."""
-        pixels = dim_max(self.source[other], 1) * self.size[axis] * math.floor(self.crop * _PARTS)
-        return (length * self.size[other] * _PARTS + pixels - 1) // pixels
+        pixels = dim_max(self.source[other], 1) * self.size[axis] * math.floor(self.crop * CROP_PARTS)
+        return (length * self.size[other] * CROP_PARTS + pixels - 1) // pixels
 
     def nearest(self, values: Tensor) -> Tensor:
         """A map (height, width) at the picture's size, each pixel with the element that is nearest, and none between two."""
@@ -115,7 +113,7 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     """The model's input, with a batch of one, of a type; and where it lies in the picture."""
     height, width = pixels.shape[:2]
     frame = framed(height, width, spec)
-    crop = Fraction(math.ceil(spec.crop * _PARTS), _PARTS)
+    crop = Fraction(math.ceil(spec.crop * CROP_PARTS), CROP_PARTS)
     longest = [
         ceildiv(side * crop.numerator, own * crop.denominator)
         for side, own in zip((height, width), spec.size, strict=True)

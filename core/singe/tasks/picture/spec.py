@@ -24,6 +24,8 @@ FITS: Final = ("cover", "contain", "corner", "stretch")
 """How a picture meets the model's size: its centre alone; all of it, centred or at the top left, with a border; or out of proportion."""
 ORDERS: Final = ("rgb", "bgr")
 FILTERS: Final = ("linear", "cubic")
+CROP_PARTS: Final = 1024
+"""Of one: a crop is counted in these where a Graph's sizes are whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class PictureInput(TaskInput, PictureSpec):
                 raise InputError(f"pictures: {what} {value!r}: expected {' or '.join(known)}")
         if not 0 <= self.fill <= 255:
             raise InputError(f"pictures: fill {self.fill}: expected a value of pixels, from 0 to 255")
+        if self.crop * CROP_PARTS < 1:
+            raise InputError(f"pictures: crop {self.crop}: expected at least 1/{CROP_PARTS} of a picture")
 
     def __str__(self) -> str:
         mean, std = (" ".join(f"{x:g}" for x in numbers) for numbers in (self.mean, self.std))
