@@ -280,7 +280,7 @@ def test_weights_are_stored_with_an_offset() -> None:
 def test_refusals() -> None:
     b = Builder()
     x = b.input("x", (1, 4), float32)
-    with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int16, int8"):
+    with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int16, packed_int8, int8"):
         Options("int4")
     w, scale = b.const(np.zeros((4, 3), np.uint8)), b.const(np.zeros(2, np.float32))
     with pytest.raises(ShapeError, match="expected one for each output"):
