@@ -87,6 +87,9 @@ def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "voice.onnx.json").unlink()
     with pytest.raises(InputError, match=r"voice\.onnx\.json"):
         sg.task("speak", tmp_path / "voice.onnx")
+    for place in (tmp_path / "none.onnx", tmp_path / "nowhere" / "voice.onnx"):
+        with pytest.raises(InputError, match=place.name):
+            sg.task("speak", place)
 
 
 def kokoro_in(folder: Path) -> Path:

@@ -37,7 +37,7 @@ class BundleFacts:
     def tokenizer(self, name: str) -> Tokenizer:
         try:
             values = json.loads(self.file(name))
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise FormatError(f"{self.folder}: {name}: {e}") from None
         return Tokenizer.of_values(values, name)
 

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from ...errors import FormatError, InputError
+from ...errors import InputError
 from ...files import zoo
 from ...files.sounds import wav_bytes
 from ...files.urls import ZOO
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
-from ...program.bundle_reader import bundle_at, read_file, read_manifest
+from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
 from ...speech.english import TABLES, English, read_dictionary
 from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, read_styles
@@ -27,6 +27,7 @@ from ..answers import Answer, Forms
 from ..calling import AnyTask
 from ..medium import Files, TaskInput
 from ..spec import TaskSpec
+from .bundles import bundle_facts
 
 WORDS: Final = "cmudict.dict"
 """A dictionary of English, of the form of CMU's."""
@@ -173,7 +174,9 @@ def speak_task(source: str | Path, device: str | Device) -> SpeakTask:
 
 
 def _files_beside(model: Path) -> Mapping[str, Path]:
-    """The files in the folder of a model, and those of its folder of voices."""
+    """The files in the folder of a model, and those of its folder of voices; none where there is no model."""
+    if not model.is_file():
+        return {}
     names = [*model.parent.iterdir(), *(model.parent / VOICES).glob("*")]
     return {path.relative_to(model.parent).as_posix(): path for path in sorted(names) if path.is_file()}
 
@@ -207,20 +210,14 @@ def _has_styles(name: str) -> bool:
 
 
 def _of_bundle(folder: Path, device: str | Device) -> SpeakTask:
-    told: Any = read_manifest(folder).get("task")
-    facts = told if isinstance(told, dict) else {}
-    preparation, files, licence = (facts.get(name) for name in ("preparation", "files", "licence"))
-    if facts.get("kind") != "speak":
-        raise InputError(f"{folder}: its task is {facts.get('kind')!r:.60}, got 'speak'; give the kind that it has")
-    if not isinstance(preparation, dict) or not isinstance(files, dict) or not isinstance(licence, str):
-        raise FormatError(f"{folder}: not the facts of a voice; export it once more")
-    description = VoiceDescription.of_facts(preparation, str(folder))
+    bundle = bundle_facts(folder, "speak", SpeechInput.medium)
+    description = VoiceDescription.of_facts(bundle.preparation, str(folder))
     words = None
-    if WORDS in files:
-        read_file(folder, files[WORDS])  # so that it is compared with its hash
-        words = folder / files[WORDS]["file"]
+    if WORDS in bundle.files:
+        bundle.file(WORDS)  # so that it is compared with its hash
+        words = folder / bundle.files[WORDS]["file"]
     voice = PiperVoice(load(folder, device), description, _reader(description, words))
-    return SpeakTask(voice, folder.resolve().name, words, licence)
+    return SpeakTask(voice, bundle.name, words, bundle.licence)
 
 
 def _model_at(path: Path) -> Path:
