@@ -27,6 +27,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ..errors import DeviceLost, DTypeError, InputError, ShapeError, SingeError
@@ -96,9 +97,9 @@ class Application:
     address of the server, what else it is called, and the origins of pages elsewhere that may ask. batch, wait: the most rows that are
     run together, and for how many seconds a request waits for others, where the model allows that. queue: how many requests may wait
     for a model; more are answered with 503. body: the most bytes of a request. seconds: how long one may take once its body is here;
-    then it is answered with 504, and its run is stopped, between steps, and by "wasm" anywhere if it was opened here. context, cache: of
-    language models, for how many tokens a conversation has room, and the most bytes of all conversations, which decides how many texts
-    are made at once.
+    then it is answered with 504, and its run is stopped, between steps, and by "wasm" anywhere if it was opened here. cache: the
+    most bytes of all conversations with a language model, which decides how many texts are made at once. context, activations,
+    cache_dtype, chat_template: how language models are loaded, as `sg.language.load` takes them.
     """
 
     def __init__(
@@ -112,8 +113,11 @@ class Application:
         queue: int = 256,
         body: int = MAX_BODY_BYTES,
         seconds: float = math.inf,
-        context: int | None = None,
         cache: int = CACHE_BYTES,
+        context: int | None = None,
+        activations: str | None = None,
+        cache_dtype: str | None = None,
+        chat_template: str | Path | None = None,
         names: Collection[str] = (),
         origins: Collection[str] = (),
         host: str = LOOPBACK,
@@ -128,7 +132,14 @@ class Application:
         if not seconds > 0:
             raise InputError(f"seconds: got {seconds}, expected seconds above 0")
         with opened_for(seconds):
-            loaded = {} if elsewhere else loaded_models(models, device, context)
+            options = {
+                "context": context,
+                "activations": activations,
+                "cache_dtype": cache_dtype,
+                "chat_template": chat_template,
+            }
+            of_language = {name: value for name, value in options.items() if value is not None}
+            loaded = {} if elsewhere else loaded_models(models, device, of_language)
             self.models: Final[Mapping[str, Any]] = elsewhere or {
                 name: ServedModel(name, model, batch=batch, wait=wait, limit=queue, seconds=seconds)
                 for name, model in loaded.items()

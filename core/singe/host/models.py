@@ -56,13 +56,14 @@ def is_language(model: OneModel) -> bool:
     return True
 
 
-def loaded_models(models: Models, device: str | Device, context: int | None) -> dict[str, Any]:
-    """The models by name: Models and LanguageModels. context: the room of conversations with language models that are loaded."""
+def loaded_models(models: Models, device: str | Device, of_language: Mapping[str, Any]) -> dict[str, Any]:
+    """The models by name: Models and LanguageModels. of_language: how language models are loaded, as sg.language.load takes it."""
     named = named_models(models)
     languages = [name for name, model in named.items() if is_language(model)]
-    if context is not None and not languages:
-        raise InputError(f"context: got {context} and no language model, expected one")
-    return {name: _loaded(model, device, context) for name, model in named.items()}
+    if of_language and not languages:
+        what, value = next(iter(of_language.items()))
+        raise InputError(f"{what}: got {value} and no language model, expected one")
+    return {name: _loaded(model, device, of_language) for name, model in named.items()}
 
 
 def _name(model: OneModel) -> str:
@@ -71,11 +72,11 @@ def _name(model: OneModel) -> str:
     return model.name if isinstance(model, Model) else Path(model.decoder.name).stem
 
 
-def _loaded(model: OneModel, device: str | Device, context: int | None) -> Any:
+def _loaded(model: OneModel, device: str | Device, of_language: Mapping[str, Any]) -> Any:
     if not isinstance(model, (str, Path)):
         return model
     if not is_language(model):
         return load(model, device)
     from ..language import llm  # noqa: PLC0415 (other models need no tokenizers)
 
-    return llm.load(model, device, context=llm.DEFAULT_CONTEXT if context is None else context)
+    return llm.load(model, device, **of_language)

@@ -41,9 +41,9 @@ from .tokenizing import Tokenizer
 from .vectors import TextVectors
 
 DEFAULT_CONTEXT: Final = 4096
-COMPUTED_IN: Final = {"auto": "int16", "int8": "packed_int8", "float32": "float32"}
+COMPUTED_IN: Final = {"auto": "int16", "int16": "int16", "int8": "packed_int8", "float32": "float32"}
 """`activations` ↦ those of the compiler."""
-CACHE_DTYPES: Final = {"auto": "float16", "int8": "float16", "float32": "float32"}
+CACHE_DTYPES: Final = {"auto": "float16", "int16": "float16", "int8": "float16", "float32": "float32"}
 """`activations` ↦ the type of keys and values that are held."""
 MAX_CONSTRAINTS: Final = 16
 """Schemas and regular expressions whose automata are kept."""
@@ -58,6 +58,7 @@ def load(
     activations: str = "auto",
     weights: str | None = None,
     cache_dtype: str | None = None,
+    chat_template: str | Path | None = None,
 ) -> LanguageModel:
     """The language model in a GGUF file (the first one, if it is in several pieces), or in a folder of Hugging Face with config.json and
     safetensors.
@@ -67,14 +68,15 @@ def load(
             print(part, end="", flush=True)
 
     context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
-    computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
+    computes in floats everywhere; with "auto", and "int16", products with packed weights take 16-bit integers where that is faster (on `wasm`,
     twice), which changes probabilities by about 1e-3 of themselves; with "int8", those with 4 bits take integers of which 8 bits count:
     faster once more, and less accurate. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
     "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are. cache_dtype: the type in which the keys and
     values of conversations are held: "float16", which changes probabilities by about 1e-3 of themselves, or "float32", which takes
-    twice the memory. None: "float16" with activations "auto".
+    twice the memory. None: "float32" with activations "float32", otherwise "float16". chat_template: a file in Jinja's language in place of
+    the model's own template, which some GGUF files lack.
     """
-    return LanguageModel(path, device, context, activations, weights, cache_dtype)
+    return LanguageModel(path, device, context, activations, weights, cache_dtype, chat_template)
 
 
 class LanguageModel:
@@ -89,6 +91,7 @@ class LanguageModel:
         activations: str = "auto",
         weights: str | None = None,
         cache_dtype: str | None = None,
+        chat_template: str | Path | None = None,
     ) -> None:
         if type(context) is not int or not 0 < context <= MAX_CONTEXT:
             raise InputError(f"context: got {context!r:.40}, expected a number of tokens from 1 to {MAX_CONTEXT}")
@@ -116,7 +119,7 @@ class LanguageModel:
         models = DecoderModels(self._network, self.context, on, name, computed, kept)
         self.decoder: Final[Model] = _decoder(models)
         """What computes the scores, with the keys and values of the tokens before as states."""
-        self.texts: Final = ModelTexts(files)
+        self.texts: Final = ModelTexts(files, chat_template)
         """What its files say of text."""
         self.side_by_side: Final = SideBySide(models)
         """Adds a token to each of several sessions in one run."""

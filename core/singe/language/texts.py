@@ -20,8 +20,12 @@ _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 class ModelTexts:
     """See the module's docstring; each is read when it is asked for."""
 
-    def __init__(self, files: ModelFiles) -> None:
+    def __init__(self, files: ModelFiles, chat_template: str | Path | None = None) -> None:
+        """chat_template: a file that takes the place of the model's own template."""
         self._name, self._metadata, self._folder = files.name, files.metadata, files.folder
+        self._given: Final = None if chat_template is None else _text(Path(chat_template))
+        if self._given is not None:
+            self.template()  # what is wrong with it is said at once
 
     def tokenizer(self) -> Tokenizer:
         if self._folder is None:
@@ -58,11 +62,17 @@ class ModelTexts:
     def template(self) -> ChatTemplate:
         source, marks = self.template_source()
         if not isinstance(source, str):
-            raise InputError(f"{self._name}: the model has no chat template; use generate with the whole text")
+            raise InputError(
+                f"{self._name}: the model has no chat template; use generate with the whole text, or load it with chat_template=FILE"
+            )
         return ChatTemplate(source, *marks)
 
     def template_source(self) -> tuple[Any, tuple[str, str]]:
         """The template, and the texts of the tokens that begin and end a text."""
+        own, marks = self._own_template()
+        return own if self._given is None else self._given, marks
+
+    def _own_template(self) -> tuple[Any, tuple[str, str]]:
         if self._folder is None:
             tokens = self._metadata.get("tokenizer.ggml.tokens", [])
             return self._metadata.get(_GGUF_TEMPLATE), (self._mark(tokens, "bos"), self._mark(tokens, "eos"))

@@ -13,7 +13,7 @@ from ..files import write
 from ..files.bounded import read_json_list
 from ..report import clean
 from ..texts import say
-from .options import OF_CONVERSATIONS
+from .options import OF_LANGUAGE
 from .progress import doing
 
 HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, /exit or Ctrl-D ends it"
@@ -82,14 +82,16 @@ def chat(args: Namespace) -> None:
     from ..language import load  # noqa: PLC0415 (other commands need no language models)
 
     with doing("loading") as work:
-        given = {name: getattr(args, name) for name in OF_CONVERSATIONS if getattr(args, name) is not None}
+        given = {name: getattr(args, name) for name in OF_LANGUAGE if getattr(args, name) is not None}
         llm = load(args.model, args.device or "auto", **given)
         work("compiling")
         llm.compile()
     options = {name: getattr(args, name) for name in _OF_SAMPLING if getattr(args, name) is not None}
     if not llm.chats:
         if args.system is not None:
-            raise InputError("--system: the model has no chat template, which would say where it stands; leave it out")
+            raise InputError(
+                "--system: the model has no chat template, which would say where it stands; leave it out, or give --chat-template"
+            )
         say("the model has no chat template: it goes on with each text that you write, alone", file=sys.stderr)
     conversation = TerminalChat(llm, args.system, options)
     asks = sys.stdin.isatty()

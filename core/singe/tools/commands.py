@@ -217,7 +217,9 @@ def compile(args: Namespace) -> None:
     out = Path(args.out)
     if out.exists() and not is_url(args.model) and out.samefile(args.model):
         raise InputError(f"-o {args.out}: this is the model itself, which the program would replace; give another file")
-    program = compiled(single_model(args), args.device, activations=args.activations, fail_on_host=args.fail_on_host)
+    program = compiled(
+        single_model(args), args.device, activations=args.activations or "float32", fail_on_host=args.fail_on_host
+    )
     with doing("writing"):
         write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)

@@ -26,7 +26,7 @@ from .export.page.snippet import snippet, source_of
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
-from .options import OF_CONVERSATIONS, ROUNDED
+from .options import OF_CONVERSATIONS, OF_LANGUAGE, ROUNDED
 from .progress import doing
 from .tasking import task_of, task_of_ready
 
@@ -98,7 +98,7 @@ def export(args: Namespace) -> int | None:
     model = single_model(args)
     labels = read_labels(args.labels)
     options: dict[str, Any] = {
-        "targets": args.targets, "dtype": args.dtype, "activations": args.activations, "picture": picture_of(args, model),
+        "targets": args.targets, "dtype": args.dtype, "activations": args.activations or "float32", "picture": picture_of(args, model),
         "labels": labels, "force": args.force, "samples": read_samples(args, model), "readable": args.readable,
         "device": args.device or DEFAULT, "outputs": args.outputs,
     }  # fmt: skip
@@ -129,7 +129,7 @@ def export(args: Namespace) -> int | None:
 
 def _refuse(args: Namespace, what: str, allowed: Collection[str] = ()) -> None:
     """Refuse options of a bundle that an export of another kind does not take."""
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    given = [option for option in ("dtype", "activations") if getattr(args, option) not in (None, "float32")]
     given += [option for option in _OF_BUNDLES if getattr(args, option)]
     if refused := [option for option in given if option not in allowed]:
         raise InputError(f"--{refused[0].replace('_', '-')} cannot be given with {what}")
@@ -141,7 +141,7 @@ def _export_folder(args: Namespace) -> int:
     with doing("exporting"):
         stubs = export_folder(
             args.model, args.out, url=args.url, force=args.force, targets=args.targets, dtype=args.dtype,
-            activations=args.activations, readable=args.readable,
+            activations=args.activations or "float32", readable=args.readable,
         )  # fmt: skip
     say(describe_stubs(stubs))
     return int(bool(stubs.left_out))
@@ -151,8 +151,8 @@ def _export_language(args: Namespace) -> None:
     from ..language import load  # noqa: PLC0415 (other exports need no language models)
     from ..language.divergence import divergence  # noqa: PLC0415
 
-    _refuse(args, "a language model")
-    options = {name: getattr(args, name) for name in OF_CONVERSATIONS if getattr(args, name) is not None}
+    _refuse(args, "a language model", ("activations",))
+    options = {name: getattr(args, name) for name in OF_LANGUAGE if getattr(args, name) is not None}
     with doing("loading"):
         llm = load(args.model, DEFAULT, weights=args.weights, **options)
     with doing("exporting"):
@@ -284,7 +284,7 @@ def _export_onnx(args: Namespace) -> None:
     from ..onnx.saving.save import OPSET, save  # noqa: PLC0415 (other commands write no ONNX files)
     from .export.onnx_file import describe_onnx  # noqa: PLC0415
 
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    given = [option for option in ("dtype", "activations") if getattr(args, option) not in (None, "float32")]
     given += [option for option in (*OF_PAGES, "weights", "specialise") if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with -o FILE.onnx")
@@ -300,5 +300,6 @@ def _export_freestanding(args: Namespace) -> None:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
     model = single_model(args)
     with doing("exporting"):
-        files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
+        activations = args.activations or "float32"
+        files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=activations)
     say(describe_freestanding(files, model))

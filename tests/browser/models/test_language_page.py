@@ -493,10 +493,23 @@ def test_its_page(address: str) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(tiny_gguf(tmp_path / "tiny.gguf"))
-    assert singe(["export", file, "-o", str(tmp_path / "chat"), "--targets", "wasm", "--context", "50"]) == 0
+    (tmp_path / "given.jinja").write_text("{{ messages[0].content }}")
+    options = [
+        "--targets",
+        "wasm",
+        "--context",
+        "50",
+        "--activations",
+        "int8",
+        "--chat-template",
+        str(tmp_path / "given.jinja"),
+    ]
+    assert singe(["export", file, "-o", str(tmp_path / "chat"), *options]) == 0
     assert "To talk with it: singe serve" in capsys.readouterr().out
-    facts = json.loads((tmp_path / "chat" / "model.json").read_bytes())["language"]
+    manifest = json.loads((tmp_path / "chat" / "model.json").read_bytes())
+    facts = manifest["language"]
     assert (facts["context"], facts["rewinds"], facts["ends"]) == (50, True, [0])
+    assert (facts["template"], manifest["facts"]["activations"]) == ("{{ messages[0].content }}", "packed_int8")
     values = json.loads((tmp_path / "chat" / "tokenizer.json").read_bytes())
     assert tokenizer_of(values, None, "tokenizer.json").encode("hello") == sg.language.load(file).tokenizer.encode(
         "hello"

@@ -255,3 +255,14 @@ def test_a_terminal_goes_on_with_texts_where_there_is_no_chat_template(
     code, _, told = run(capsys, "chat", folder, *options, "--system", "Be brief.")
     assert code == 2
     assert "--system: the model has no chat template" in told
+    file = tmp_path / "given.jinja"
+    file.write_text("{{ messages[0].content }}")
+    monkeypatch.setattr("sys.stdin", StringIO("hello\n"))
+    given = ("--chat-template", file, "--activations", "float32", "--system", "Be brief.")
+    code, _, told = run(capsys, "chat", folder, *options, *given)
+    assert code == 0, told
+    assert "no chat template" not in told
+    file.write_text("{% for %}")
+    code, _, told = run(capsys, "chat", folder, *options, *given)
+    assert code == 2
+    assert "template" in told

@@ -305,3 +305,12 @@ def test_replicas_run_no_language_model() -> None:
     pytest.importorskip("uvicorn")
     with pytest.raises(InputError, match="replicas do not run"):
         sg.host.ModelServer({"m": "m.gguf"}, port=0, replicas=(1, 1))
+
+
+def test_files_of_language_models_are_loaded_as_is_asked(tmp_path: Path) -> None:
+    file = tiny_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "given.jinja").write_text("{{ messages[0].content }}")
+    options: Any = {"context": 32, "cache_dtype": "float32", "chat_template": tmp_path / "given.jinja"}
+    llm = Application({"m": file}, "numpy", activations="float32", **options).languages["m"].llm
+    assert (llm.context, llm.network.cache_dtype, llm.decoder.options.activations) == (32, "float32", "float32")
+    assert llm.template([{"role": "user", "content": "hello"}]) == "hello"

@@ -177,6 +177,7 @@ def test_without_uvicorn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     ("options", "match"),
     [
         (["--batch", "8"], "--batch needs a MODEL"),
+        (["--cache-dtype", "float16"], "--cache-dtype needs a MODEL"),
         (["m.onnx", "--grace", "3"], "--grace is for a device that is lent"),
         (["m.onnx", "m.onnx"], "two models are called 'm'"),
         (["m.onnx", "--wait", "2"], "expected a time such as 2ms or 0.5s"),

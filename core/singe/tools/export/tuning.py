@@ -22,7 +22,8 @@ LENGTH: Final = 128
 
 def export_tuning(
     path: str | Path, folder: str | Path, *, rank: int = 8, length: int = LENGTH, batch: int = 1, lr: float = 1e-3,
-    learn: Sequence[str] = (), context: int = DEFAULT_CONTEXT, cache_dtype: str | None = None, targets: Sequence[str] | None = None, force: bool = False,
+    learn: Sequence[str] = (), context: int = DEFAULT_CONTEXT, cache_dtype: str | None = None,
+    chat_template: str | Path | None = None, targets: Sequence[str] | None = None, force: bool = False,
     readable: bool = False,
 ) -> dict[str, Bundle]:  # fmt: skip
     """Write folder/read, a language model with an adapter as states, and folder/step, whose `model.step({ tokens, labels, mask })` trains that
@@ -31,7 +32,7 @@ def export_tuning(
     rank: of the adapter. length: how many tokens of a text are in a step. batch: the texts of a step. lr: the learning rate. learn: the matrices
     that get an adapter, as the model's folder calls them; all, if there is none.
     """
-    llm = load(path, "numpy", context=context, cache_dtype=cache_dtype)
+    llm = load(path, "numpy", context=context, cache_dtype=cache_dtype, chat_template=chat_template)
     if length > llm.context:
         raise InputError(f"--length {length}: the model has room for {llm.context} tokens; give less, or --context")
     adapter = lora(llm, rank, targets=learn or None, rng=0)

@@ -7,3 +7,4 @@ from .parser import ROUNDED as ROUNDED
 from .parser import SAYING as SAYING
 from .parser import parser as parser
 from .shared import OF_CONVERSATIONS as OF_CONVERSATIONS
+from .shared import OF_LANGUAGE as OF_LANGUAGE

@@ -17,6 +17,7 @@ from .shared import (
     add_conversations,
     add_fail_on_host,
     add_labels,
+    add_language,
     add_media,
     add_model,
     add_pictures,
@@ -239,7 +240,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     add_model(command)
     add_shapes(command)
     add_specialise(command)
-    add_conversations(command, "of a language model: ")
+    add_conversations(command.add_argument, "of a language model: ")
     command.add_argument(
         "-o", "--out", metavar="DIR", required=True,
         help="the folder to write; page.html for one page with all of it; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
@@ -256,7 +257,10 @@ def _export(command: argparse.ArgumentParser) -> None:
         default="float32",
         help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
-    add_activations(command, "with --dtype int8 or --freestanding: ")
+    add_activations(
+        command,
+        "with --dtype int8 or --freestanding, or of a language model, by default int16 and in int8 packed_int8: ",
+    )
     command.add_argument(
         "--outputs",
         metavar="NAME,NAME",
@@ -405,7 +409,7 @@ def _bench(command: argparse.ArgumentParser) -> None:
 def _chat(command: argparse.ArgumentParser) -> None:
     add_model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
-    add_conversations(command, "")
+    add_language(command.add_argument, "")
     command.add_argument("--system", metavar="TEXT", help="the message with which each conversation begins")
     command.add_argument("--max-tokens", metavar="N", type=positive, help="the most tokens of an answer")
     command.add_argument("--temperature", metavar="X", type=float, help="0: always the likeliest token (default: 0.8)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 
+from .shared import add_language
 from .values import count, duration, positive
 
 
@@ -52,8 +53,7 @@ def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None
         (models, "--wait", "2ms", duration, "with --batch: how long a request waits for others (default: 2ms)"),
         (models, "--queue", "N", positive, "how many requests may wait for a model (default: 256); others get 503"),
         (models, "--body", "MIB", positive, "the largest request (default: 64)"),
-        (models, "--context", "TOKENS", positive, "the room of a language model's conversations (default: 4096)"),
-        (models, "--cache", "MIB", positive, "the most that its conversations may take together (default: 1024)"),
+        (models, "--cache", "MIB", positive, "the most that conversations with a language model take (default: 1024)"),
         (lent, "--memory", "MIB", positive, "the most that one client may hold (default: 4096)"),
         (lent, "--clients", "N", positive, "how many there may be (default: 16)"),
         (
@@ -65,6 +65,7 @@ def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None
         ),
     ):
         group.add_argument(option, metavar=shown, type=kind, help=text)
+    add_language(models.add_argument, "of language models: ")
     text = "run the models in processes of a Ray cluster, each with a GPU where there are some; needs singe[serve]"
     models.add_argument("--ray", action="store_const", const=True, help=text)
     text = "with --ray: how many processes at least and at most, by how many requests wait (default: 1 1)"

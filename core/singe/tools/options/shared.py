@@ -10,7 +10,9 @@ from .values import fixed, numbers, positive, shape, sides, state
 
 LAYOUTS: Final = ("nchw", "nhwc")
 ACTIVATIONS: Final = ("float32", "int16", "int8")
-OF_CONVERSATIONS: Final = ("context", "cache_dtype")
+OF_CONVERSATIONS: Final = ("context", "cache_dtype", "chat_template")
+OF_LANGUAGE: Final = (*OF_CONVERSATIONS, "activations")
+"""What sg.language.load takes by the same names."""
 
 
 def add_model(
@@ -30,20 +32,30 @@ def add_activations(command: argparse.ArgumentParser, condition: str) -> None:
     command.add_argument(
         "--activations",
         choices=ACTIVATIONS,
-        default="float32",
         help=f"{condition}the type in which wasm computes products and convolutions with weights: int16, products with packed weights, "
         "at almost no cost in accuracy; packed_int8, the same with 8 bits where weights have 4; int8, all, faster and less accurate "
         "(default: float32)",
     )
 
 
-def add_conversations(command: argparse.ArgumentParser, of: str) -> None:
-    command.add_argument(
-        "--context", metavar="N", type=positive, help=f"{of}tokens for which there is room (default: 4096)"
-    )
-    command.add_argument(
+def add_conversations(add: Callable[..., Any], of: str) -> None:
+    """add: of a command, or of a group of its options."""
+    add("--context", metavar="N", type=positive, help=f"{of}tokens for which there is room (default: 4096)")
+    add(
         "--cache-dtype", choices=("float16", "float32"),
         help=f"{of}the type in which keys and values are held (default: float16)",
+    )  # fmt: skip
+    text = f"{of}a chat template in Jinja's language, in place of the model's own, which some GGUF files lack"
+    add("--chat-template", metavar="FILE", help=text)
+
+
+def add_language(add: Callable[..., Any], of: str) -> None:
+    """Those of OF_LANGUAGE. add: as above."""
+    add_conversations(add, of)
+    add(
+        "--activations", choices=("float32", "int16", "int8"),
+        help=f"{of}the type in which wasm computes products with packed weights: int8 counts 8 bits where weights have 4, faster and less "
+        "accurate (default: int16)",
     )  # fmt: skip
 
 

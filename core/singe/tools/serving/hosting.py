@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from ...errors import InputError
 from ...files.urls import is_url, stem_of
+from ..options import OF_LANGUAGE
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
-OF_MODELS: Final = ("batch", "wait", "queue", "body", "context", "cache", "ray", "replicas")
+OF_MODELS: Final = ("batch", "wait", "queue", "body", "cache", *OF_LANGUAGE, "ray", "replicas")
 """Options that serve models."""
 
 
@@ -21,7 +22,7 @@ def host(args: Namespace) -> None:
     if wrong and args.models:
         raise InputError(f"--{wrong[0]} is for a device that is lent: it cannot be given with a MODEL")
     if wrong:
-        raise InputError(f"--{wrong[0]} needs a MODEL")
+        raise InputError(f"--{wrong[0].replace('_', '-')} needs a MODEL")
     common = {"port": args.port, "host": args.host, "token": args.token, "origins": args.origin, "names": args.name}
     (_serve_models if args.models else _lend)(args, common)
 
@@ -42,7 +43,7 @@ def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
     replicas = tuple(args.replicas or (1, 1)) if args.ray else None
     options = _given(
         replicas=replicas, batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds,
-        context=args.context, cache=args.cache and args.cache << 20,
+        cache=args.cache and args.cache << 20, **{name: getattr(args, name) for name in OF_LANGUAGE},
     )  # fmt: skip
     serve(_named(args.models), device=args.device, **common, **options)
 
