@@ -94,7 +94,7 @@ export interface TaskSettings {
   language?: string | null;
   translate?: boolean;
   words?: boolean;
-  /** Of transcribe and translate: how many texts are followed side by side, at most 5, or as many as the model's files say; null: what they say. */
+  /** Of transcribe and translate: how many texts are followed side by side, at most 5, or as many as the model's files say; null: what they say, but of Whisper, whose files say nothing. */
   beams?: number | null;
   /** Of translate: the codes of languages, of models that know several. */
   src_lang?: string | null;

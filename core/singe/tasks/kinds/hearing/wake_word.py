@@ -1,5 +1,5 @@
-"""When a word is said for which a model listens, as microWakeWord's own package hears it: when the mean of the last scores is over a
-threshold."""
+"""When a word is said for which a model listens, as the packages of microWakeWord and openWakeWord hear it: when the mean of the last scores,
+of which the latter takes one, is over a threshold."""
 
 from __future__ import annotations
 
