@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,21 @@ def keys(x: sg.Tensor) -> dict[str, sg.Tensor]:
 def word(x: sg.Tensor) -> dict[str, sg.Tensor]:
     """As microWakeWord: three frames of features in, a score out."""
     return {"score": ((x.float() + 128.0).mean() * 0.05 - 2.0).sigmoid().reshape(1, 1)}
+
+
+def shared_networks_in(folder: Path) -> None:
+    """As the networks that openWakeWord's models share: one makes a frame of each 160 samples, but the first three, one a vector of 76."""
+    bands = sg.Model.of(lambda x: x[:, 480:].reshape(1, 1, 8, 160)[..., :32], {"input": (1, 1760)}, name="bands")
+    embed = sg.Model.of(lambda x: x.mean(1).tile((1, 3, 1)).reshape(1, 1, 1, 96), {"x": (1, 76, 32, 1)}, name="embed")
+    sg.onnx.save(bands, folder / "melspectrogram.onnx")
+    sg.onnx.save(embed, folder / "embedding_model.onnx")
+
+
+def word_of_vectors() -> sg.Model:
+    """As openWakeWord's models: the last vectors in, a score out."""
+    return sg.Model.of(
+        lambda x: (x[:, 3].mean(1, keepdims=True) * 0.001 + x[:, 0, :1] * 0.01).sigmoid(), {"x": (1, 4, 96)}
+    )
 
 
 def voice(x: sg.Tensor) -> dict[str, sg.Tensor]:

@@ -1,4 +1,4 @@
-"""A voice of a few nodes that stands for one of Piper's: its samples are the numbers of the phonemes."""
+"""Voices of a few nodes that stand for one of Piper's and for Kokoro: their samples are the numbers of the phonemes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import singe as sg
 
 RATE = 8000
 LETTERS = "_^$ .,!abcdefghijklmnopqrstuvwxyzəˈ"
@@ -44,3 +47,19 @@ def voice_in(folder: Path, **facts: Any) -> Path:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
     (folder / "voice.onnx.json").write_text(json.dumps({**FACTS, **facts}))
     return path
+
+
+def kokoro_in(folder: Path) -> Path:
+    """A network whose samples are the numbers of signs, times the style, by the speed."""
+    network = sg.Model.of(
+        lambda tokens, style, speed: (tokens.float() * style[:, :1] / speed).reshape(-1),
+        {"tokens": (1, "signs"), "style": (1, 256), "speed": (1,)},
+        dtypes={"tokens": "int64"},
+    )
+    sg.onnx.save(network, folder / "kokoro.onnx")
+    (folder / "vocab.json").write_text(json.dumps({"vocab": {"a": 43, "b": 44, " ": 16}}))
+    (folder / "voices").mkdir()
+    for k, name in enumerate(("am_adam", "bf_emma")):
+        styles = np.repeat(np.arange(510, dtype="<f4")[:, None] + 1000 * k + 1, 256, 1)
+        (folder / "voices" / f"{name}.bin").write_bytes(styles.tobytes())
+    return folder

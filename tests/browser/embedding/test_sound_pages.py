@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import plain
-from sound_models import of, talk
+from sound_models import of, shared_networks_in, talk, word_of_vectors
 
 import singe as sg
 from singe.files.sounds import wav_bytes
@@ -80,6 +80,25 @@ def test_a_page_answers_what_python_answers(site: tuple[Server, Path], browser: 
         whole = wanted.audio if kind == "denoise" else wanted.scores
         exact = 5e-3 if kind == "wake-word" else 2e-4  # whose features are integers
         np.testing.assert_allclose(found["parts"], whole, atol=exact)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_wake_word_of_shared_networks_is_heard_in_a_page(site: tuple[Server, Path], browser: Any) -> None:
+    server, root = site
+    shared_networks_in(root)
+    made = sg.task("wake-word", word_of_vectors(), labels=["hey"], beside=root, device="numpy")
+    sg.export(made, root / "shared", targets=["wasm"])
+    page = browser.new_page()
+    page.goto(server.address)
+    found = page.evaluate(ASK, ["shared", RATE, False])
+    page.close()
+    wanted = made(root / "talk.wav")
+    assert len(wanted)
+    for answer in found["answers"]:
+        assert [word["label"] for word in answer] == ["hey"] * len(wanted)
+        np.testing.assert_allclose(plain_numbers(answer), plain_numbers(wanted.to_dict()), atol=2e-4)
+    np.testing.assert_allclose(found["parts"], wanted.scores, atol=2e-4)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from tiny_voice import RATE, voice_in
+from tiny_voice import RATE, kokoro_in, voice_in
 
 import singe as sg
 from singe.files.sounds import sound_of
@@ -77,6 +77,41 @@ def test_a_page_says_what_python_says(site: tuple[Server, Path], browser: Any) -
     assert len(stopped) == 1
     told = ["speak: speed 0", "speak: got pace; expected some of speed", "speak: speaker 3", "speak: got number"]
     assert [text.split(",")[0] for text in wrong] == told
+
+
+CASES: Final = (
+    ("Ab, ba.", {}),
+    ("ba a!", {"phonemes": True, "speaker": "bf_emma", "speed": 2}),
+    ("a" * 700, {"phonemes": True, "speaker": 1}),
+)
+SAY_EACH: Final = """async (cases) => {
+  const { task } = await import("/kokoro/public/singe-tasks.js");
+  const speak = await task("/kokoro/public/");
+  const answers = [];
+  for (const [text, settings] of cases) answers.push([...(await speak(text, settings)).audio]);
+  const wrong = await speak("a", { speaker: "joe" }).catch(({ message }) => message);
+  await speak.close();
+  return [answers, wrong];
+}"""
+
+
+@pytest.mark.slow
+def test_a_page_has_the_speakers_of_kokoro(site: tuple[Server, Path], browser: Any) -> None:
+    server, root = site
+    (root / "kokoro").mkdir()
+    folder = kokoro_in(root / "kokoro")
+    (folder / "cmudict.dict").write_text("ab AH0 B\nba B AH0\n")
+    speak = sg.task("speak", folder, device="numpy")
+    sg.export(speak, folder / "public", targets=["wasm"])
+    page = browser.new_page()
+    page.goto(server.address)
+    answers, wrong = page.evaluate(SAY_EACH, CASES)
+    page.close()
+    for answer, (text, settings) in zip(answers, CASES, strict=True):
+        own = speak(text, **settings).audio
+        assert own.any()
+        np.testing.assert_allclose(answer, own, rtol=1e-6)
+    assert wrong.startswith("speak: speaker")
 
 
 @pytest.mark.slow

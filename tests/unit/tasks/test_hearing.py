@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from hearing_cases import CONFIG, MAKERS, lines, sound, transformer_folder
-from sound_models import of, talk
+from sound_models import of, shared_networks_in, talk, word_of_vectors
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -83,21 +83,12 @@ def test_a_word_is_heard_in_blocks_of_any_size_as_in_the_whole(on: sg.Device, tm
     assert json.loads((tmp_path / "words.json").read_text()) == whole.to_dict()
 
 
-def bands(samples: sg.Tensor) -> sg.Tensor:
-    """As openWakeWord's network of bands: a frame for each 160 samples, but the first three."""
-    return samples[:, 480:].reshape(1, 1, 8, 160)[..., :32]
-
-
 @pytest.mark.slow
 def test_openwakewords_models_hear_by_the_networks_beside_them(tmp_path: Path) -> None:
-    sg.onnx.save(sg.Model.of(bands, {"input": (1, 1760)}, name="bands"), tmp_path / "melspectrogram.onnx")
-    embed = sg.Model.of(lambda x: x.mean(1).tile((1, 3, 1)).reshape(1, 1, 1, 96), {"x": (1, 76, 32, 1)}, name="embed")
-    sg.onnx.save(embed, tmp_path / "embedding_model.onnx")
-    word = sg.Model.of(
-        lambda x: (x[:, 3].mean(1, keepdims=True) * 0.001 + x[:, 0, :1] * 0.01).sigmoid(), {"x": (1, 4, 96)}
-    )
+    word = word_of_vectors()
     with pytest.raises(InputError, match=r"melspectrogram.onnx and embedding_model.onnx is not beside it"):
         sg.task("wake-word", word, labels=["hey"])
+    shared_networks_in(tmp_path)
     made = sg.task("wake-word", word, labels=["hey"], beside=tmp_path, device="numpy")
     assert made.info.options == {"threshold": 0.5, "mean_of": 1}
     samples = talk(2)[: 1280 * 24]

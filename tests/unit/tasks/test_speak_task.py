@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_voice import LETTERS, RATE, voice_in
+from tiny_voice import LETTERS, RATE, kokoro_in, voice_in
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -90,22 +90,6 @@ def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
     for place in (tmp_path / "none.onnx", tmp_path / "nowhere" / "voice.onnx"):
         with pytest.raises(InputError, match=place.name):
             sg.task("speak", place)
-
-
-def kokoro_in(folder: Path) -> Path:
-    """A network whose samples are the numbers of signs, times the style, by the speed."""
-    network = sg.Model.of(
-        lambda tokens, style, speed: (tokens.float() * style[:, :1] / speed).reshape(-1),
-        {"tokens": (1, "signs"), "style": (1, 256), "speed": (1,)},
-        dtypes={"tokens": "int64"},
-    )
-    sg.onnx.save(network, folder / "kokoro.onnx")
-    (folder / "vocab.json").write_text(json.dumps({"vocab": {"a": 43, "b": 44, " ": 16}}))
-    (folder / "voices").mkdir()
-    for k, name in enumerate(("am_adam", "bf_emma")):
-        styles = np.repeat(np.arange(510, dtype="<f4")[:, None] + 1000 * k + 1, 256, 1)
-        (folder / "voices" / f"{name}.bin").write_bytes(styles.tobytes())
-    return folder
 
 
 def test_kokoro_is_given_the_style_of_a_speaker_for_each_length(tmp_path: Path) -> None:
