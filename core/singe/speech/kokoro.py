@@ -37,6 +37,11 @@ def is_kokoro(model: Model) -> bool:
     return any(names == {tokens, "style", "speed"} for tokens in _TOKENS)
 
 
+def is_of_kokoro(voice: VoiceDescription) -> bool:
+    """Whether a voice is one that `description_of` describes."""
+    return voice.most == LENGTHS
+
+
 def description_of(vocabulary: Path, speakers: Mapping[str, int]) -> VoiceDescription:
     """Of English, whose signs are those of IPA."""
     values = read_json_object(vocabulary)

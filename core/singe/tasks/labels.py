@@ -33,6 +33,8 @@ _IMAGENET: Final = 1000
 FILES: Final[Mapping[str, str]] = {"imagenet": "imagenet.json"}
 """Sets of labels by name: the 80 classes of COCO's detectors, by its own numbers with and without 0, those of detectors of one class, and in
 files the 1,000 of ImageNet."""
+_OF_PATHS: Final = "./\\"
+"""What has one of these is the name of a file, also where there is none."""
 
 
 def read_labels(path: str | None) -> Mapping[int, str] | None:
@@ -58,13 +60,15 @@ def read_labels(path: str | None) -> Mapping[int, str] | None:
 
 
 def labels_of(labels: str | Path | Sequence[str] | Mapping[int, str] | None) -> tuple[str, ...]:
-    """Labels as they are given: a set by its name, a file, a list, or names by number."""
+    """Labels as they are given: a set by its name, a file, a list, names by number, or the name of a single class."""
     if labels is None:
         return ()
     if isinstance(labels, (str, Path)):
         if str(labels) not in (*SETS, *FILES) and not Path(labels).is_file():
+            if isinstance(labels, str) and labels.strip() and not set(labels) & set(_OF_PATHS):
+                return (labels,)
             raise InputError(
-                f"labels: got {str(labels)!r}, expected a file, a list, or one of {', '.join((*SETS, *FILES))}"
+                f"labels: got {str(labels)!r}, expected a file, a list, the name of a single class, or one of {', '.join((*SETS, *FILES))}"
             )
         labels = read_labels(str(labels))
     if isinstance(labels, Mapping):

@@ -89,7 +89,7 @@ def test_openwakewords_models_hear_by_the_networks_beside_them(tmp_path: Path) -
     with pytest.raises(InputError, match=r"melspectrogram.onnx and embedding_model.onnx is not beside it"):
         sg.task("wake-word", word, labels=["hey"])
     shared_networks_in(tmp_path)
-    made = sg.task("wake-word", word, labels=["hey"], beside=tmp_path, device="numpy")
+    made = sg.task("wake-word", word, labels="hey", beside=tmp_path, device="numpy")
     assert made.info.options == {"threshold": 0.5, "mean_of": 1}
     samples = talk(2)[: 1280 * 24]
     frames = (samples.reshape(-1, 160)[:, :32] * 32768) / 10 + 2

@@ -92,10 +92,13 @@ def test_what_a_voice_does_not_have_is_refused(tmp_path: Path) -> None:
             sg.task("speak", place)
 
 
-def test_kokoro_is_given_the_style_of_a_speaker_for_each_length(tmp_path: Path) -> None:
+def test_kokoro_is_given_the_style_of_a_speaker_for_each_length(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     speak = sg.task("speak", kokoro_in(tmp_path), device="numpy")
     pause = round(PAUSE_SECONDS * 24000)
     assert speak("ba a!", phonemes=True).audio[:-pause].tolist() == [0, 44 * 4, 43 * 4, 16 * 4, 43 * 4, 0]
+    assert caplog.text.count("half a minute for each second of sound on numpy") == 1
     other = speak("ba", phonemes=True, speaker="bf_emma", speed=2).audio[:-pause]
     np.testing.assert_allclose(other, np.array([0, 44, 43, 0]) * 1002 / 2, rtol=1e-6)
     long = speak("a" * 700, phonemes=True).audio[:-pause]

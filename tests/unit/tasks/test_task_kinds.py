@@ -246,7 +246,7 @@ def test_what_a_task_does_not_take_is_refused() -> None:
         (lambda: sg.task("classify", whole(lambda x: x.mean((2, 3))), siz=3), "got siz"),
         (lambda: sg.task("classify", whole(lambda x: x.mean((2, 3))), size=7), r"the model takes pictures of \(16, 24\)"),
         (lambda: sg.task("classify", whole(lambda x: x.mean((2, 3))), head="yolo"), "head 'yolo', expected one of each, scores"),
-        (lambda: sg.task("classify", whole(lambda x: x.mean((2, 3))), labels="kokko"), "got 'kokko', expected a file"),
+        (lambda: sg.task("classify", whole(lambda x: x.mean((2, 3))), labels="kokko.txt"), "got 'kokko.txt', expected a file"),
         (lambda: sg.task("classify", Model.of(lambda x: x, {"x": (3,)}, "numpy")), "takes no picture"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=problem):

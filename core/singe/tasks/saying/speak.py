@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, field, fields
@@ -20,8 +21,9 @@ from ...model.files import load
 from ...model.model import Model
 from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
+from ...runtime.devices import DEFAULT
 from ...speech.english import TABLES, English, read_dictionary
-from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, read_styles
+from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, is_of_kokoro, read_styles
 from ...speech.piper import READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
 from ..answers import Answer, Forms
 from ..calling import AnyTask
@@ -36,6 +38,8 @@ VOICES: Final = "voices"
 RULES: Final = "speech.json"
 """How a text becomes signs, and these numbers, for a page."""
 ENGLISH: Final = "en"
+SLOW: Final = "speak: Kokoro takes half a minute for each second of sound on numpy; device=\"wasm\" (pip install 'singe[wasm]') takes a thirtieth of that"
+_log: Final = logging.getLogger("singe")
 _SETTINGS: Final[Mapping[str, Any]] = {f.name: f.default for f in fields(Speaking)}
 
 
@@ -89,6 +93,7 @@ class SpeakTask(AnyTask):
         self._name = name
         self._rate: Final = voice.description.rate
         self._words: Final = words
+        self._warned = False
 
     @property
     def voice(self) -> PiperVoice:
@@ -118,7 +123,7 @@ class SpeakTask(AnyTask):
         how = Speaking(**settings)
 
         def said(source: Any) -> SpokenSound:
-            self.voice.begin(how)
+            self._begin_voice(how)
             made = [self._said(sentence, how) for sentence in sentences([_checked(source)])]
             audio = np.concatenate([sound.audio for sound in made]) if made else np.zeros(0, np.float32)
             return SpokenSound("speak", None, audio, self._rate, source)
@@ -127,9 +132,16 @@ class SpeakTask(AnyTask):
 
     def _stream(self, frames: Iterable[str], settings: Mapping[str, Any]) -> Iterator[SpokenSound]:
         how = Speaking(**settings)
-        self.voice.begin(how)
+        self._begin_voice(how)
         parts = [frames] if isinstance(frames, str) else map(_checked, frames)
         return self._ahead(sentences(parts), how)
+
+    def _begin_voice(self, how: Speaking) -> None:
+        """Begin to speak; say once where that takes long."""
+        self.voice.begin(how)
+        if not self._warned and self.device.name == DEFAULT and is_of_kokoro(self.voice.description):
+            _log.warning(SLOW)
+            self._warned = True
 
     def _ahead(self, texts: Iterator[str], how: Speaking) -> Iterator[SpokenSound]:
         with ThreadPoolExecutor(1) as pool:

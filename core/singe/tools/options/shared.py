@@ -95,7 +95,7 @@ def add_labels(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--labels",
         metavar="FILE",
-        help="names of the classes: a JSON list or object, or one per line; or `imagenet` or `coco`",
+        help="names of the classes: a JSON list or object, or one per line; or `imagenet` or `coco`; of a task also the name of a single class",
     )
 
 
