@@ -104,6 +104,11 @@ class Builder:
         self.size_nodes[name] = x
         return size(name)
 
+    def bind(self, found: Mapping[str, Node]) -> None:
+        """Sizes that nodes of this Builder find in a run, by names that a graph has given them."""
+        self.size_nodes = {**found, **self.size_nodes}
+        self._taken.update(found)
+
     def fresh(self, op: str) -> str:
         """A name for a size that no input gives."""
         number = 0

@@ -114,11 +114,14 @@ def spliced(
 
 
 def inline(graph: Graph, builder: Builder, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The graph's outputs with these nodes as its inputs; its sizes become the numbers in the shapes of these nodes."""
+    """The graph's outputs with these nodes as its inputs; its sizes become the numbers in the shapes of these nodes. Sizes that it finds in
+    mid-run become the Builder's."""
     pairs = [p for x, n in zip(graph.inputs, nodes, strict=True) for p in zip(x.shape, n.shape, strict=True)]
     sizes = {str(d): n for d, n in pairs if isinstance(d, Size) and isinstance(n, int)}
     made = specialise(graph, sizes) if sizes else graph
-    return rebuild(made, builder, lambda b, n, given: None, dict(zip(made.inputs, nodes, strict=True))).outputs
+    whole = rebuild(made, builder, lambda b, n, given: None, dict(zip(made.inputs, nodes, strict=True)))
+    builder.bind(whole.own_size_nodes)
+    return whole.outputs
 
 
 def all_nodes(graph: Graph) -> list[Node]:

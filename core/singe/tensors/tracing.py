@@ -24,7 +24,7 @@ import numpy as np
 
 from ..compiler.target import Target
 from ..dtypes import DType, dtype, uint32
-from ..errors import DeviceError, DTypeError, InputError, ShapeError
+from ..errors import CompileError, DeviceError, DTypeError, InputError, ShapeError
 from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime import random_keys
@@ -136,6 +136,11 @@ class Tracer(Device):
         return made
 
     def run(self, graph: Graph, values: Sequence[Node]) -> tuple[Node, ...]:
+        if twice := graph.own_size_nodes.keys() & self.builder.size_nodes.keys():
+            raise CompileError(
+                f"two models, or one twice, whose sizes depend on data ({', '.join(sorted(twice))}), are called in one function that is "
+                "traced; call one of them before, and pass its results"
+            )
         before = self.builder.count
         made = inline(graph, self.builder, values)
         note_origins(self.builder.made_since(before), self._node_of)
@@ -264,7 +269,8 @@ def observed_trace(
         if drawn.count:
             kept = (*kept, drawn.state(on.builder))
         nodes = tuple(value_on(on, x) for x in named.values())
-        return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
+        inputs = tuple(value_on(on, x) for x in arguments)
+        return Graph(inputs, nodes, tuple(named), on.builder.size_nodes, kept)
 
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _, _, arguments, leaves = placeholders()

@@ -14,7 +14,7 @@ from devices import RUNNERS
 import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.dtypes import float32, int64
-from singe.errors import InputError, ShapeError, SizeNeeded, ValueNeeded
+from singe.errors import CompileError, InputError, ShapeError, SizeNeeded, ValueNeeded
 from singe.graph import Builder, Graph
 from singe.model.model import MAX_PROGRAMS, Model
 from singe.model.program import Program as RunnableProgram
@@ -24,6 +24,7 @@ from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
 from singe.runtime.eager import EagerDevice
 from singe.shapes import deferring, size, symbols
+from singe.tasks.applying import applied
 
 
 def classifier() -> Graph:
@@ -163,6 +164,23 @@ def test_what_a_program_takes_for_granted_is_checked(device_name: str) -> None:
         model(np.ones(3, np.float32), np.ones(2, np.float32))
     with pytest.raises(ShapeError, match="L must be M"):
         model.program().run([np.ones(3, np.float32), np.ones(2, np.float32)])
+
+
+@RUNNERS
+def test_a_traced_function_has_the_sizes_that_a_model_in_it_finds(device_name: str) -> None:
+    b = Builder()
+    x = b.input("x", (size("L"),), float32)
+    graph = Graph((x,), (b.nonzero(x),), ("places",), b.size_nodes)
+
+    def flat(x: sg.Tensor) -> sg.Tensor:
+        return applied(graph, [x])["places"].reshape(-1) * 2
+
+    model = Model.of(flat, {"x": ("N",)}, device_name)
+    for given in ([0, 1, 1], [1, 0], [0]):
+        found = model(np.array(given, np.float32))
+        np.testing.assert_array_equal(found, 2 * np.flatnonzero(given))
+    with pytest.raises(CompileError, match=r"sizes depend on data \(nonzero.0\), are called in one function"):
+        Model.of(lambda x: flat(x) + flat(x * 2), {"x": ("N",)}, device_name)
 
 
 @RUNNERS
