@@ -58,9 +58,9 @@ export function nearest(one: Float32Array, others: readonly Float32Array[], opti
 
 /**
  * Of classify, classify-text, fill-mask, search, rerank: `top`, how many. Of detect, faces and landmarks: `threshold`, the least score, and
- * `top`; of ocr and tag `threshold`. Of embed and search: `prompt`, the name of what is written before a text; of embed `dimensions`, how many numbers
+ * `top`; of ocr, tag and zero-shot-tag `threshold`. Of embed and search: `prompt`, the name of what is written before a text; of embed `dimensions`, how many numbers
  * of a vector are kept. Of search: `among`, the numbers of the texts that count, and `reach`, how many of many are compared. Of rerank:
- * `documents`. Of zero-shot: `labels`, the `hypothesis` in which {} stands for one, and `several`, whether more than one may be right.
+ * `documents`. Of zero-shot-tag: `labels`. Of zero-shot: `labels`, the `hypothesis` in which {} stands for one, and `several`, whether more than one may be right.
  */
 export interface TaskSettings {
   top?: number;
@@ -223,6 +223,7 @@ export interface TaskAnswers<Label extends string = string> {
   "classify-text": TaskFinding<Label>[];
   "zero-shot": TaskFinding[];
   tag: TextEntity[];
+  "zero-shot-tag": TextEntity[];
   /** The words that may stand there. */
   "fill-mask": TaskFinding[];
   voices: VoiceSegment[];

@@ -499,6 +499,7 @@ export interface TaskInfo {
     | "classify-text"
     | "zero-shot"
     | "tag"
+    | "zero-shot-tag"
     | "fill-mask"
     | "voices"
     | "denoise"

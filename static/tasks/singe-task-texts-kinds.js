@@ -11,8 +11,8 @@
 import { SingeError } from "../program/singe-format.js";
 import { nearest } from "./singe-task-texts-index.js";
 
-/** @typedef {{ text: string, second?: string, marks?: boolean, located?: boolean }} Asking As in core/singe/tasks/text/medium.py */
-/** @typedef {{ ids: number[], second: number, question: number, start: number, first: number, count: number, inner: number }} Row */
+/** @typedef {{ text: string, second?: string, marks?: boolean, located?: boolean, labels?: string[] }} Asking As in core/singe/tasks/text/medium.py */
+/** @typedef {{ ids: number[], second: number, question: number, start: number, first: number, count: number, inner: number, words?: number[] }} Row */
 /** @typedef {{ source: any, questions: Asking[], rows: Row[], spans: [number, number][][], tokenizer: Tokenizer, held: TextIndex | null }} Reading */
 /** @typedef {Record<string, { data: Float32Array, width: number }>} RowOutputs Of one row; width: the numbers of a token, or of the row */
 /** @typedef {Record<string, any>} Chosen */
@@ -176,6 +176,37 @@ function byToken(rows, own, length) {
   return [classes, scores];
 }
 
+/**
+ * The spans over the threshold, the likeliest first, without those that overlap one before, in the order of the text.
+ * @type {TextKind["answer"]}
+ */
+function spans(rows, info, { questions: [{ text }], spans: [words], rows: own }, { threshold, labels }) {
+  if (!(threshold >= 0 && threshold <= 1)) throw refuse(`${info.kind}: threshold is ${threshold}, expected a score from 0 to 1`);
+  const { width } = /** @type {{ width: number }} */ (/** @type {unknown} */ (info.preparation));
+  /** @type {{ score: number, first: number, last: number, label: string }[]} */
+  const found = [];
+  own.forEach(({ start, count }, k) => {
+    const { data } = rows[k].word_spans;
+    if (data.length % (width * labels.length) || data.length < count * width * labels.length)
+      throw refuse(`${info.kind}: the model has ${data.length} scores of ${count} words, expected ${width} for each word and each of ${labels.length} labels`);
+    data.subarray(0, count * width * labels.length).forEach((score, at) => {
+      const span = Math.floor(at / labels.length);
+      const [first, more] = [Math.floor(span / width), span % width];
+      if (score > threshold && first + more < count) found.push({ score, first: start + first, last: start + first + more, label: labels[at % labels.length] });
+    });
+  });
+  const taken = new Uint8Array(words.length);
+  /** @type {TextEntity[]} */
+  const items = [];
+  for (const { score, first, last, label } of found.sort((a, b) => b.score - a.score || a.first - b.first || a.last - b.last)) {
+    if (taken.subarray(first, last + 1).some(Boolean)) continue;
+    taken.fill(1, first, last + 1);
+    const [start, end] = [words[first][0], words[last][1]];
+    items.push({ label, score, text: text.slice(start, end), start, end });
+  }
+  return items.sort((a, b) => a.start - b.start);
+}
+
 /** @type {TextKind["answer"]} */
 function filled(rows, info, { source, rows: own, tokenizer }, { top }) {
   const most = count(info, "top", top, [1, FILLINGS]);
@@ -245,5 +276,6 @@ export const KINDS = {
     },
   },
   tag: { asks: (source) => [{ text: textOf(source), located: true }], answer: entities },
+  "zero-shot-tag": { asks: (source, info, { labels }) => [{ text: textOf(source), labels: texts(info, "labels", labels) }], answer: spans },
   "fill-mask": { asks: (source) => [{ text: textOf(source), marks: true }], answer: filled },
 };

@@ -23,10 +23,15 @@ const TOKENS = 4096;
 /** How names of outputs begin that have something for each token. */
 const BY_TOKEN = "token_";
 const MOST_LENGTH = 1 << 15;
+const MOST_WIDTH = 100;
 /** What models call the prompt of texts that are looked for. */
 const PASSAGES = ["passage", "document"];
 
-/** @typedef {{ length: number, overlap: number, prompts: unknown }} TextInput */
+/** A word, as in core/singe/tasks/text/spans.py, but that Python's separators, U+001C to U+001F, are none. */
+const WORD = /[\p{L}\p{N}_]+(?:[-_][\p{L}\p{N}_]+)*|\P{White_Space}/gu;
+const SEPARATORS = ["\u001c", "\u001f"];
+
+/** @typedef {{ length: number, overlap: number, prompts: unknown, width?: number, marks?: [string, string] }} TextInput */
 
 /**
  * The windows of a source's questions.
@@ -40,7 +45,13 @@ const PASSAGES = ["passage", "document"];
 function read(source, questions, tokenizer, spec, held) {
   /** @type {Reading} */
   const reading = { source, questions, rows: [], spans: [], tokenizer, held };
-  questions.forEach(({ text, second, marks = false, located }, number) => {
+  questions.forEach(({ text, second, marks = false, located, labels }, number) => {
+    if (labels) {
+      const { rows, words } = labelled(number, text, labels, tokenizer, spec);
+      reading.spans.push(words);
+      reading.rows.push(...rows);
+      return;
+    }
     const { ids, spans } = located ? encoded(tokenizer, text) : { ids: tokenizer.encode(text, { addSpecial: false, parseSpecial: marks }), spans: [] };
     if (second !== undefined && !tokenizer.between.length)
       throw new SingeError("input", `text: ${TOKENIZER} does not say how two texts stand together; this model takes single ones`);
@@ -77,6 +88,68 @@ function windows(question, one, other, { before, after, between }, { length, ove
   return rows;
 }
 
+/**
+ * The windows of a text, each with all labels, and where its words stand: of models of spans (core/singe/tasks/text/spans.py).
+ * @param {number} question
+ * @param {string} text
+ * @param {string[]} labels
+ * @param {Tokenizer} tokenizer
+ * @param {TextInput} spec
+ */
+function labelled(question, text, labels, tokenizer, { length, width = 0, marks = ["", ""] }) {
+  const idsOf = (/** @type {string} */ part) => tokenizer.encode(part, { addSpecial: false, parseSpecial: false });
+  const [beforeLabel, beforeText] = marks.map((name) => {
+    const ids = tokenizer.encode(name, { addSpecial: false });
+    if (ids.length === 1) return ids[0];
+    throw new SingeError("input", `text: the tokenizer has no token ${JSON.stringify(name)}, which stands before labels or before the text`);
+  });
+  const head = [...tokenizer.before];
+  for (const label of labels) {
+    const own = idsOf(label);
+    if (own.includes(beforeLabel)) throw new SingeError("input", `text: the label ${JSON.stringify(label)} has the mark ${marks[0]} in it, which stands before labels`);
+    head.push(beforeLabel, ...own);
+  }
+  head.push(beforeText);
+  const { after } = tokenizer;
+  const found = [...text.matchAll(WORD)]
+    .filter(({ 0: word }) => word < SEPARATORS[0] || word > SEPARATORS[1])
+    .map(({ 0: word, index }) => ({ ids: idsOf(word), span: /** @type {[number, number]} */ ([index, index + word.length]) }))
+    .filter(({ ids }) => ids.length);
+  const room = length - head.length - after.length;
+  /** @type {Row[]} */
+  const rows = [];
+  for (let start = 0; start < found.length; ) {
+    /** @type {number[][]} */
+    const [ids, words] = [[], head.map(() => 0)];
+    let end = start;
+    for (; end < found.length && ids.length + found[end].ids.length <= room; end++) {
+      ids.push(...found[end].ids);
+      words.push(...found[end].ids.map((_, k) => (k ? 0 : end - start + 1)));
+    }
+    if (end < found.length && end - start <= width)
+      throw new SingeError("input", `text: of ${length} tokens, ${length - room} are labels and marks: no room is left for more than ${width} words of the text`);
+    const all = [...head, ...ids, ...after];
+    rows.push({ ids: all, second: all.length, question, start, first: 0, count: end - start, inner: end - start, words });
+    start = end === found.length ? end : end - width;
+  }
+  return { rows, words: found.map(({ span }) => span) };
+}
+
+/**
+ * The spans of rows with so many words: for each word as many as the longest has words, with the first and the last, −1 where there is none.
+ * @param {number[]} counts
+ * @param {number} width
+ */
+function spansOf(counts, width) {
+  const most = Math.max(...counts);
+  const data = new Int32Array(counts.length * most * width * 2).fill(-1);
+  counts.forEach((count, row) => {
+    for (let first = 0; first < count; first++)
+      for (let more = 0; more < width && first + more < count; more++) data.set([first, first + more], ((row * most + first) * width + more) * 2);
+  });
+  return { data, shape: [counts.length, most * width, 2] };
+}
+
 /** In how many parts the longest question was read. @param {Reading} reading */
 const windowsOf = ({ questions, rows }) => Math.max(1, ...questions.map((_, k) => rows.filter(({ question }) => question === k).length));
 
@@ -85,33 +158,45 @@ const windowsOf = ({ questions, rows }) => Math.max(1, ...questions.map((_, k) =
  * @param {Run} run
  * @param {Row[]} rows
  * @param {number} kind The type of the tokens of the second of a pair
+ * @param {number} width The spans of each word, which count as tokens do
  * @param {AbortSignal} [signal]
  */
-async function runRows(run, rows, kind, signal) {
+async function runRows(run, rows, kind, width, signal) {
+  const most = Math.floor(TOKENS / Math.max(width, 1));
   const order = [...rows.keys()].sort((a, b) => rows[a].ids.length - rows[b].ids.length || a - b);
   /** @type {RowOutputs[]} */
   const found = rows.map(() => ({}));
   for (let at = 0; at < order.length; ) {
     let count = 1;
-    while (at + count < order.length && count < ROWS && (count + 1) * rows[order[at + count]].ids.length <= TOKENS) count++;
+    while (at + count < order.length && count < ROWS && (count + 1) * rows[order[at + count]].ids.length <= most) count++;
     const batch = order.slice(at, at + count);
     at += count;
     const longest = Math.max(1, ...batch.map((k) => rows[k].ids.length));
     const shape = [count, longest];
-    const [ids, mask, types] = [0, 1, 2].map(() => new Int32Array(count * longest));
+    const [ids, mask, types, words] = [0, 1, 2, 3].map(() => new Int32Array(count * longest));
     batch.forEach((k, place) => {
       const row = rows[k];
       ids.set(row.ids, place * longest);
       mask.fill(1, place * longest, place * longest + row.ids.length);
       types.fill(kind, place * longest + row.second, place * longest + row.ids.length);
+      words.set(row.words ?? [], place * longest);
     });
-    const outputs = await run({ ids: { data: ids, shape }, mask: { data: mask, shape }, types: { data: types, shape } }, signal);
+    const more = width
+      ? {
+          words: { data: words, shape },
+          spans: spansOf(
+            batch.map((k) => rows[k].count),
+            width,
+          ),
+        }
+      : { types: { data: types, shape } };
+    const outputs = await run({ ids: { data: ids, shape }, mask: { data: mask, shape }, ...more }, signal);
     for (const [name, { data, shape: made }] of Object.entries(outputs)) {
       const size = made.slice(1).reduce((a, b) => a * b, 1);
-      const width = name.startsWith(BY_TOKEN) ? size / made[1] : size;
+      const each = name.startsWith(BY_TOKEN) ? size / made[1] : size;
       batch.forEach((k, place) => {
-        const used = name.startsWith(BY_TOKEN) ? rows[k].ids.length * width : width;
-        found[k][name] = { data: /** @type {Float32Array} */ (data).slice(place * size, place * size + used), width };
+        const used = name.startsWith(BY_TOKEN) ? rows[k].ids.length * each : each;
+        found[k][name] = { data: /** @type {Float32Array} */ (data).slice(place * size, place * size + used), width: each };
       });
     }
   }
@@ -122,9 +207,10 @@ async function runRows(run, rows, kind, signal) {
 export const medium = {
   kinds: KINDS,
   whyNot({ preparation, files }) {
-    const { length, overlap, prompts } = /** @type {Partial<TextInput>} */ (preparation ?? {});
+    const { length, overlap, prompts, width = 0 } = /** @type {Partial<TextInput>} */ (preparation ?? {});
     const isCount = (/** @type {unknown} */ x, /** @type {number} */ least, /** @type {number} */ most) => Number.isInteger(x) && Number(x) >= least && Number(x) <= most;
-    if (!isCount(length, 8, MOST_LENGTH) || !isCount(overlap, 0, Number(length) / 2) || Object(prompts) !== prompts) return "it does not say how it reads texts";
+    if (!isCount(length, 8, MOST_LENGTH) || !isCount(overlap, 0, Number(length) / 2) || !isCount(width, 0, MOST_WIDTH) || Object(prompts) !== prompts)
+      return "it does not say how it reads texts";
     return files?.[TOKENIZER] ? "" : "no tokenizer travels with it";
   },
   async open(info, file, own) {
@@ -135,7 +221,7 @@ export const medium = {
     return (run, chosen) => async (sources, signal) => {
       const readings = sources.map((source) => read(source, asks(source, info, chosen), tokenizer, spec, held));
       const all = readings.flatMap(({ rows }) => rows);
-      const outputs = await runRows(run, all, tokenizer.second, signal);
+      const outputs = await runRows(run, all, tokenizer.second, spec.width ?? 0, signal);
       let at = 0;
       return readings.map((reading) => {
         at += reading.rows.length;

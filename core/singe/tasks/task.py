@@ -176,7 +176,7 @@ def task(
     beside: str | Path | None = None, **preparation: Any,
 ) -> AnyTask:  # fmt: skip
     """A task of a kind ("classify", "detect", "faces", "pose", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr", "embed",
-    "search", "rerank", "classify-text", "zero-shot", "tag", "fill-mask", "voices", "denoise", "notes", "wake-word", "sounds", "speaker",
+    "search", "rerank", "classify-text", "zero-shot", "tag", "zero-shot-tag", "fill-mask", "voices", "denoise", "notes", "wake-word", "sounds", "speaker",
     "speakers", "transcribe", "speak", "translate") with a model.
 
     model: an ONNX file, a folder of Hugging Face or a record, of which the decoding is recognised by the shapes of its outputs; the record

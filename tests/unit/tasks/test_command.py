@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_texts import folder_of, of_pairs, token_vectors
+from span_models import FILES, plain_spans
 
 import singe as sg
 from singe.errors import InputError
@@ -165,6 +166,9 @@ def test_texts_beside_a_text_are_options(tmp_path: Path, capsys: pytest.CaptureF
         "rerank": sg.task("rerank", of_pairs(1), beside=folder),
         "zero-shot": sg.task("zero-shot", of_pairs(3), beside=folder),
         "search": sg.task("search", token_vectors(), beside=folder),
+        "zero-shot-tag": sg.task(
+            "zero-shot-tag", plain_spans(), beside=folder_of(tmp_path / "spans", tokenizer=FILES["tokenizer"])
+        ),
     }
     for kind, one in made.items():
         one.save(tmp_path / f"{kind}.singe")
@@ -185,6 +189,8 @@ def test_texts_beside_a_text_are_options(tmp_path: Path, capsys: pytest.CaptureF
     options: dict[str, Any] = {"labels": ["the dog sat", "日本 dogs", "cat"], "hypothesis": "a {}", "several": True}
     told = answer("zero-shot", "--labels", lines, "--label", "cat", "--hypothesis", "a {}", "--several")[1]
     assert told == made["zero-shot"]("the cat", **options).to_dict()
+    told = answer("zero-shot-tag", "--label", "cat", "--label", "dog", "--threshold", 0.1)[1]
+    assert told == made["zero-shot-tag"]("the cat", labels=["cat", "dog"], threshold=0.1).to_dict()
     for kind, words, problem in (
         ("rerank", (), "no documents: give --documents FILE"),
         ("zero-shot", (), "no labels: give --labels FILE"),

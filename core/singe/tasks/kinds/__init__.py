@@ -18,6 +18,7 @@ from .hearing.wake_word import WAKE_WORD
 from .maps import CUTOUT, DEPTH, SEGMENT
 from .pose import POSE
 from .search import SEARCH
+from .spans import ZERO_SHOT_TAG
 from .text_classes import CLASSIFY_TEXT, RERANK, ZERO_SHOT
 from .tokens import FILL_MASK, TAG
 
@@ -38,6 +39,7 @@ KINDS: Final[Mapping[str, TaskKind]] = {
         CLASSIFY_TEXT,
         ZERO_SHOT,
         TAG,
+        ZERO_SHOT_TAG,
         FILL_MASK,
         VOICES,
         DENOISE,

@@ -67,8 +67,8 @@ class TaskKind:
     labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings;
     varied: whether its models have learned from pixels prepared in several ways, which their files do not say;
     live: of a medium that comes in parts, begins to answer for these; holds: what a task keeps of the files that travel with it; network:
-    of a model that is made by its architecture, the head; forms: of sounds, how models may take them, the names of rows of FORMS; refused:
-    outputs that no head takes."""
+    of a model that is made by its architecture, the head; forms: how models may take what they are given, of sounds names of rows of FORMS, of
+    texts SPANS; refused: outputs that no head takes."""
 
     name: str
     about: str

@@ -52,7 +52,7 @@ def _of_text(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mappin
 # --- a text, and statements of it -------------------------------------------------------------------------------------
 
 
-def _texts(kind: str, name: str, settings: Mapping[str, Any]) -> Sequence[str]:
+def texts_of(kind: str, name: str, settings: Mapping[str, Any]) -> Sequence[str]:
     """The texts of a setting."""
     given: Any = settings[name]
     if (
@@ -88,7 +88,7 @@ def _statements(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Seq
     form = settings["hypothesis"]
     if not isinstance(form, str) or "{}" not in form:
         raise InputError(f"{spec.kind}: hypothesis is {form!r:.60}, expected a text with {{}} where a label stands")
-    return [Asking(text_of(source), form.replace("{}", label)) for label in _texts(spec.kind, "labels", settings)]
+    return [Asking(text_of(source), form.replace("{}", label)) for label in texts_of(spec.kind, "labels", settings)]
 
 
 def _follow(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:
@@ -117,7 +117,7 @@ def _score(outputs: Tensors, frame: TextFrame, options: Mapping[str, Any]) -> di
 
 
 def _pairs(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Sequence[Asking]:
-    return [Asking(text_of(source), document) for document in _texts(spec.kind, "documents", settings)]
+    return [Asking(text_of(source), document) for document in texts_of(spec.kind, "documents", settings)]
 
 
 def _answers(outputs: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> Findings:

@@ -12,6 +12,7 @@ from ...errors import FormatError, InputError
 from ...files.bounded import read_bounded, read_json_list, read_json_object
 from ..labels import labels_of_config
 from ..medium import Wishes
+from .spans import SPANS, facts_of_config
 
 if TYPE_CHECKING:
     from ..kinds import TaskKind
@@ -25,7 +26,8 @@ POOLING: Final = "1_Pooling/config.json"
 LENGTHS: Final = "sentence_bert_config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
 MODULES: Final = "modules.json"
-READS: Final = (TOKENIZER, WORDS, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES)
+OF_SPANS: Final = "gliner_config.json"
+READS: Final = (TOKENIZER, WORDS, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS, MODULES, OF_SPANS)
 MAX_TOKENIZER: Final = 1 << 28
 """The most bytes of a tokenizer."""
 _POOLINGS: Final = {
@@ -46,6 +48,8 @@ def wishes_with_files(kind: TaskKind, wishes: Wishes) -> Wishes:
     facts: dict[str, Any] = {}
     if (length := _length(config, tokens, lengths)) is not None:
         facts["length"] = length
+    if SPANS in kind.forms:
+        facts |= facts_of_config(_read(wishes.files, OF_SPANS), OF_SPANS)
     if isinstance(named := prompts.get("prompts"), dict) and named:
         facts["prompts"] = {str(k): str(v) for k, v in named.items()}
         if prompts.get("default_prompt_name") in named:

@@ -1,8 +1,8 @@
 """Texts: a task's Graph takes the tokens of several at once. A text that is longer than the model is read in windows, never cut.
 
-The Graph's inputs are `ids`, `mask` (1 where a token is, 0 behind it) and `types` (1 in the second of a pair), int32 (rows, tokens). Texts
-of a call go through it in batches of similar lengths, so that few tokens are padding. An output whose name begins with "token_" has
-something for each token; others are of rows.
+The Graph's inputs are `ids`, `mask` (1 where a token is, 0 behind it) and `types` (1 in the second of a pair), int32 (rows, tokens); in place of
+types `words` and `spans` where labels stand before the text (spans.py). Texts of a call go through it in batches of similar lengths, so that few
+tokens are padding. An output whose name begins with "token_" has something for each token, with "word_" for each word; others are of rows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ...shapes import Size, show
 from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
-from ..medium import Files, Fitted, Following, Medium, Run, Wishes
+from ..medium import Files, Fitted, Following, Inputs, Medium, Run, Wishes
 from .files import CONFIG, READS, TOKENIZER, check_modules, tokenizer_file, wishes_with_files
+from .spans import MARKS, MOST_WORDS, SPANS, check_inputs, fed, labelled, spans_of
 from .spec import MAX_LENGTH, TextInput
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ ROWS: Final = 32
 TOKENS: Final = 4096
 """At most so many rows, and so many tokens with their padding, are in a batch."""
 BY_TOKEN: Final = "token_"
+BY_WORD: Final = "word_"
 _ROLES: Final = {"mask": "mask", "type": "types", "segment": "types", "ids": "ids"}
 """What the name of a model's input holds ↦ the Graph's input that it takes, the first that fits."""
 _POSITIONS: Final = "position"
@@ -52,19 +54,20 @@ class TextFrame:
 @dataclass(frozen=True)
 class Asking:
     """What is read of a source: a text, or a pair of which the longer is read in windows. marks: whether names of marks in it are marks;
-    located: whether the answer asks where tokens stand."""
+    located: whether the answer asks where tokens stand; labels: those that stand before it, of a model of spans."""
 
     text: str
     second: str | None = None
     marks: bool = False
     located: bool = False
+    labels: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class TokenRow:
     """A window of a question. ids: with marks; second: where the second of a pair begins, and kind: the type of its tokens; question: its
     number. Of the text that is in windows: `start` is the number of its first token here, which stands at `first`; `count` are here, of which
-    `inner` are in no window before."""
+    `inner` are in no window before. Behind labels, these count words, and `words` has for each token the number of the word it begins, or 0."""
 
     ids: Sequence[int]
     second: int
@@ -74,12 +77,13 @@ class TokenRow:
     first: int
     count: int
     inner: int
+    words: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class Reading:
     """A source that was read. held: what the kind keeps of the files that travel with the task; spans: of located questions, where each
-    token stands."""
+    token stands, of those with labels each word."""
 
     source: Any
     questions: Sequence[Asking]
@@ -92,7 +96,7 @@ class Reading:
     def windows(self) -> int:
         """In how many parts the longest question was read."""
         counts = [row.question for row in self.rows]
-        return max((counts.count(k) for k in range(len(self.questions))), default=1)
+        return max([1, *(counts.count(k) for k in range(len(self.questions)))])
 
     def mean(self, values: np.ndarray, question: int = 0) -> np.ndarray:
         """The mean of what the windows of a question gave, in which each counts as much as it has tokens of its own."""
@@ -102,6 +106,24 @@ class Reading:
 
 
 def _fit(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
+    return _fit_spans(model, kind, wishes) if SPANS in kind.forms else _fit_rows(model, kind, wishes)
+
+
+def _fit_spans(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
+    check_inputs(model, kind.name)
+    graph = model.graph()
+    shape = graph.outputs[0].shape
+    width = shape[2] if len(shape) == 4 and isinstance(shape[2], int) else 0
+    preparation = TextInput(kind.size, 0, width=width or MOST_WORDS, marks=MARKS)
+
+    def feed(inputs: Mapping[str, Tensor], spec: TextInput) -> tuple[Sequence[Tensor], TextFrame]:
+        return fed(model, inputs), TextFrame(inputs["mask"].to(dtype="float32"))
+
+    fixed = frozenset(("overlap", *(("width",) if width else ())))
+    return Fitted(graph, preparation, feed, files={TOKENIZER: tokenizer_file(kind.name, wishes.files)}, fixed=fixed)
+
+
+def _fit_rows(model: Model, kind: TaskKind, wishes: Wishes) -> Fitted:
     places: list[Callable[[Mapping[str, Tensor]], Tensor]] = []
     for x in model.inputs:
         shape = tuple(x.shape or ())
@@ -179,7 +201,7 @@ def _open(kind: TaskKind, info: TaskSpec, files: Files) -> Callable[[Run, Mappin
                     _log.info(
                         "%s: a text that is longer than the model is read in %d windows", kind.name, reading.windows
                     )
-            outputs = _run_rows(run, [row for reading in readings for row in reading.rows])
+            outputs = _run_rows(run, [row for reading in readings for row in reading.rows], spec.width)
             answers: list[Answer] = []
             at = 0
             for reading in readings:
@@ -213,6 +235,14 @@ def _read(source: Any, questions: Sequence[Asking], tokenizer: Tokenizer, spec: 
     rows: list[TokenRow] = []
     spans: list[Sequence[tuple[int, int]]] = []
     for number, question in enumerate(questions):
+        if question.labels:
+            made, words = labelled(question.text, question.labels, tokenizer, spec)
+            spans.append(words)
+            rows += [
+                TokenRow(row.ids, len(row.ids), 0, number, row.start, 0, row.count, row.count, row.words)
+                for row in made
+            ]
+            continue
         if question.located:
             ids, places = encoded(tokenizer, question.text)
         else:
@@ -254,24 +284,27 @@ def _windows(
     return rows
 
 
-def _run_rows(run: Run, rows: Sequence[TokenRow]) -> list[dict[str, np.ndarray]]:
-    """The outputs of each row."""
+def _run_rows(run: Run, rows: Sequence[TokenRow], width: int) -> list[dict[str, np.ndarray]]:
+    """The outputs of each row; width: the spans of each word, which count as tokens do."""
+    most = TOKENS // max(width, 1)
     order = sorted(range(len(rows)), key=lambda k: len(rows[k].ids))
     found: list[dict[str, np.ndarray]] = [{} for _ in rows]
     at = 0
     while at < len(order):
         count = 1
-        while at + count < len(order) and count < ROWS and (count + 1) * len(rows[order[at + count]].ids) <= TOKENS:
+        while at + count < len(order) and count < ROWS and (count + 1) * len(rows[order[at + count]].ids) <= most:
             count += 1
         batch = [(place, k, rows[k]) for place, k in enumerate(order[at : at + count])]
         at += count
         shape = (count, max(1, *(len(row.ids) for _, _, row in batch), 1))
-        ids, mask, types = (np.zeros(shape, np.int32) for _ in range(3))
+        ids, mask, types, words = (np.zeros(shape, np.int32) for _ in range(4))
         for place, _, row in batch:
             ids[place, : len(row.ids)] = row.ids
             mask[place, : len(row.ids)] = 1
             types[place, row.second : len(row.ids)] = row.kind
-        outputs = run({"ids": ids, "mask": mask, "types": types})
+            words[place, : len(row.words)] = row.words
+        spans = {"words": words, "spans": spans_of([row.count for _, _, row in batch], width)} if width else {}
+        outputs = run({"ids": ids, "mask": mask, "types": types, **spans})
         for place, k, row in batch:
             for name, values in outputs.items():
                 found[k][name] = values[place, : len(row.ids)] if name.startswith(BY_TOKEN) else values[place]
@@ -279,8 +312,12 @@ def _run_rows(run: Run, rows: Sequence[TokenRow]) -> list[dict[str, np.ndarray]]
 
 
 def _stacked(rows: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
-    """The outputs of the rows of one source; those by token have zeros behind shorter rows."""
-    return {name: (_padded if name.startswith(BY_TOKEN) else np.stack)([row[name] for row in rows]) for name in rows[0]}
+    """The outputs of the rows of one source, which may have none; those by token or word have zeros behind shorter rows."""
+    names = rows[0] if rows else ()
+    return {
+        name: (_padded if name.startswith((BY_TOKEN, BY_WORD)) else np.stack)([row[name] for row in rows])
+        for name in names
+    }
 
 
 def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -290,7 +327,11 @@ def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
     return found
 
 
+def _inputs(spec: TextInput) -> Inputs:
+    by_token = dict.fromkeys(("ids", "mask", "words" if spec.width else "types"), ("int32", ("rows", "tokens")))
+    return {**by_token, **({"spans": ("int32", ("rows", "places", 2))} if spec.width else {})}
+
+
 TEXT: Final = Medium(
-    "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")),
-    lambda spec: dict.fromkeys(("ids", "mask", "types"), ("int32", ("rows", "tokens"))), _fit, _open, READS, wishes_with_files, network_of,
+    "text", TextInput, frozenset(("length", "overlap", "prompts", "prompt")), _inputs, _fit, _open, READS, wishes_with_files, network_of,
 )  # fmt: skip

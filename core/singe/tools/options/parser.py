@@ -32,7 +32,7 @@ DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
 KINDS: Final = (
-    "classify, detect, faces, pose, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, "
+    "classify, detect, faces, pose, segment, cutout, depth, embed-image, embed, search, rerank, classify-text, zero-shot, tag, zero-shot-tag, "
     "fill-mask, voices, denoise, notes, wake-word, sounds, speaker, speakers"
 )
 CHAINS: Final = "landmarks, ocr"
@@ -174,7 +174,7 @@ def _beside(command: argparse.ArgumentParser) -> None:
     add("--documents", metavar="FILE", help="texts, one a line: rerank puts them in order, search looks through them")
     add("--document", metavar="TEXT", action="append", default=[], help="such a text; may be given several times")
     add("--label", metavar="TEXT", action="append", default=[],
-        help="of zero-shot: a label that may be right; may be given several times, or as --labels FILE")  # fmt: skip
+        help="of zero-shot and zero-shot-tag: a label that may be right; may be given several times, or as --labels FILE")  # fmt: skip
     add("--hypothesis", metavar="TEXT", help='what is said of a label (default: "This example is {}.")')
     add("--several", action="store_true", default=None, help="several labels may be right, each by itself")
     add("--prompt", metavar="NAME", help="of embed and search: which of the model's prompts stands before a text")
