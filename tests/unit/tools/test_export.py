@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,11 @@ def compiled(graph: Graph, target: str) -> ProgramData:
     return compile_graph(graph, find_target(page_targets()[target]))
 
 
+def unindented(texts: Mapping[str, Any]) -> dict[str, str]:
+    """Without indentation."""
+    return {name: re.sub(r"(?m)^[ \t]+", "", text) for name, text in texts.items()}
+
+
 def check(bundle: Bundle, graph: Graph) -> None:
     """Check that the bundle has the graph's compiled Programs, byte by byte; its weights may be in another order."""
     manifest = json.loads(bundle.files[MANIFEST])
@@ -117,7 +122,7 @@ def check(bundle: Bundle, graph: Graph) -> None:
         if name == "wasm":
             assert {k: read(bundle, m) for k, m in target["modules"].items()} == program.modules
         else:
-            assert json.loads(read(bundle, target["modules"])) == program.modules
+            assert json.loads(read(bundle, target["modules"])) == unindented(program.modules)
 
 
 def replace_place(buffer: Buffer, other: Buffer) -> Buffer:
@@ -282,6 +287,15 @@ def test_pictures_and_labels() -> None:
     assert json.loads(bundle.files[bundle.manifest["labels"]]) == ["cat", "größer"]
     gaps = draft(model(picture()), labels={3: "dog"}).alone()
     assert json.loads(gaps.files["labels.json"]) == {"3": "dog"}
+
+
+def test_kernels_lose_their_indentation_alone() -> None:
+    texts, made = (
+        json.loads(draft(model(dense()), ["webgpu"], readable=readable).alone().files["kernels-webgpu.json"])
+        for readable in (True, False)
+    )
+    assert made == unindented(texts) != texts
+    assert [*made] == sorted(texts, key=lambda name: len(texts[name]))
 
 
 def test_readable_scripts_are_those_of_static() -> None:

@@ -73,6 +73,7 @@ TOKENIZER: Final = "tokenizer.json"
 ADAPTER: Final = "adapter.bin"
 WORTH_A_TRIP: Final = 1 << 16
 """Bytes of the manifest."""
+_INDENTATION: Final = re.compile(r"\n[ \t]+")
 _OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)")
 _GENERATED: Final = re.compile(
     rf"({_OF_TARGETS.pattern}|(labels|tokenizer|index|speech)\.json|index\.bin|cmudict\.dict|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
@@ -132,9 +133,9 @@ def export(
     "detect")`, it takes pictures as they are, and its page is the task.
     outputs: the names of those that the page gets, in this order; what only others need is left out. None: all.
     picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number, a file of them, or
-    "imagenet" or "coco". force: write into a folder that
-    holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
-    bytes with a source map. The same model gives the same bytes.
+    "imagenet" or "coco". force: write into a folder that holds other files too. readable: keep the scripts as the modules that they were
+    written as, instead of one file of few bytes with a source map, and the kernels as they were generated. The same model gives the same
+    bytes.
 
     Where the name ends with .onnx, an ONNX file is written in place of a folder, for other engines: `sg.export(model, "net.onnx")` does
     what `sg.onnx.save` does, which has its options.
@@ -286,7 +287,7 @@ def draft(
     }
 
     def finished(found: WeightFiles) -> Bundle:
-        entries = _targets(found, files)
+        entries = _targets(found, files, readable)
         files.update(found.files)
         deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
         manifest: dict[str, Any] = {
@@ -390,10 +391,10 @@ def _weights(name: str, target: Target, graph: Graph, options: Options, encoding
     return BundleWeights(program, encoding.parts(program, read), read)
 
 
-def _targets(found: WeightFiles, files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
+def _targets(found: WeightFiles, files: dict[str, bytes], readable: bool) -> dict[str, dict[str, Any]]:
     """The targets' entries in the manifest; the files of their code are added to `files`."""
     return {
-        name: {"program": header(program), "modules": _modules(name, program, files), "weights": weights}
+        name: {"program": header(program), "modules": _modules(name, program, files, readable), "weights": weights}
         for name, (program, weights) in found.placed.items()
     }
 
@@ -405,10 +406,15 @@ def _written(manifest: Mapping[str, Any]) -> bytes:
     return short if len(whole) - len(short) >= WORTH_A_TRIP else whole
 
 
-def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[str, Any]:
-    """Texts go into one file; each binary module gets a separate file, since a page fetches only one of them."""
+def _modules(name: str, program: ProgramData, files: dict[str, bytes], readable: bool) -> dict[str, Any]:
+    """Texts go into one file; each binary module gets a separate file, since a page fetches only one of them. Texts of about the same length
+    are alike, and what is alike and near is compressed well."""
     texts = {k: code for k, code in program.modules.items() if isinstance(code, str)}
     if len(texts) == len(program.modules):
+        if not readable:
+            texts = {
+                k: _INDENTATION.sub("\n", code) for k, code in sorted(texts.items(), key=lambda item: len(item[1]))
+            }
         return _file(f"kernels-{name}.json", _json(texts), files)
     return {
         k: _file(f"kernels-{k}.wasm", code, files) for k, code in program.modules.items() if isinstance(code, bytes)

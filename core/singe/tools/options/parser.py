@@ -333,7 +333,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--readable",
         action="store_true",
-        help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes",
+        help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes, and kernels as generated",
     )
     add_labels(command)
     add_media(command)
