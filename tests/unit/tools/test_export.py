@@ -538,7 +538,8 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
 
 
 def test_activations_in_integers_need_weights_in_integers_and_wasm(tmp_path: Path) -> None:
-    for given in ({"dtype": "float32"}, {"dtype": "float16"}, {"dtype": "int8", "targets": ["webgpu"]}):
+    cases: list[dict[str, Any]] = [{"dtype": "float32"}, {"dtype": "float16"}, {"dtype": "int8", "targets": ["webgpu"]}]
+    for given in cases:
         with pytest.raises(InputError, match="expected dtype int8 and the target wasm"):
             export(model(dense()), tmp_path, activations="int8", **given)
     with pytest.raises(InputError, match="activations: got 'int4'"):
