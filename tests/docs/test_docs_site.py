@@ -164,7 +164,7 @@ def test_every_command_and_error_is_listed() -> None:
 
 def test_the_figures_of_the_comparison_are_those_of_the_measurements() -> None:
     """Each number in its tables, but in that of machines and dates, is in a page of docs/measurements."""
-    figure = r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])"
+    figure = r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)"
     pages = (ROOT / "docs/measurements").glob("*.md")
     known = {number for page in pages for number in re.findall(figure, page.read_text("utf-8"))}
     _, *parts = re.split(r"^## ", (ROOT / "docs/comparison.md").read_text(), flags=re.M)
