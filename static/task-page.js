@@ -126,3 +126,22 @@ function givenFiles(take) {
     take(event.dataTransfer?.files[0]);
   });
 }
+
+/**
+ * The form's button, and Ctrl and Enter, end what is under way and begin anew; its stop button and Escape end it.
+ * @param {() => any} work
+ * @param {() => void} stop
+ */
+function onForm(work, stop = () => {}) {
+  const begin = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    stop();
+    inTurn(work);
+  };
+  $("form").addEventListener("submit", begin);
+  $("form").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") stop();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) begin(event);
+  });
+  $("stop")?.addEventListener("click", stop);
+}
