@@ -144,7 +144,7 @@ class Flow:
             raw = program.weights.tobytes()
             manifest["targets"][device] = {
                 "program": header(program),
-                "modules": export._modules(device, program, files),
+                "modules": export._modules(device, program, files, readable=False),
                 "weights": [export._file(f"weights-{device}-0.bin", raw, files)] if raw else [],
             }
         files["model.json"] = export._json(manifest)
