@@ -12,6 +12,9 @@ SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 JOBS ?= 3
 # Mesa's driver without a GPU compiles shaders in two thirds of the time if it does not optimise them.
 TESTS := GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal
+# Pip compiles the modules of a package, but not of one that it installs editable; without this, a shell that has
+# PYTHONDONTWRITEBYTECODE set compiles Singe anew in each process, which doubles the time to a first answer.
+COMPILE := $(BIN)/python -m compileall -q core cuda gpu wasm webgpu
 PORT ?= 8000
 MODELS ?=
 
@@ -28,12 +31,14 @@ $(STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
+	$(COMPILE)
 	@rm -f .venv/stamp-* && touch $@
 
 # Singe with what makes the documentation, for what needs no tests; an environment that has more will do.
 $(SINGE):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
 	[ -e $(STAMP) ] || { $(PYTHON) -m venv .venv && $(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'; }
+	$(COMPILE)
 	@rm -f .venv/singe-* && touch $@
 
 # A browser and a Vulkan driver that needs no GPU: tests skip, and say so, where they cannot be had.
