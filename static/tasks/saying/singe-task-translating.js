@@ -16,11 +16,13 @@ import { PairModel, generated, isCount, isToken, isTokenOrNull, withBeams, wrong
 
 const TOKENIZER = "tokenizer.json";
 const NOTHING = { data: new Int32Array(), shape: [0] };
+/** Where a text that is too long is cut: between sentences, else between words, else anywhere; as in core/singe/tasks/saying/translate.py. */
+const UNITS = [/(?:[^.!?…。！？\n]|[.!?…](?!\s))*(?:[.!?…。！？]+["'”’)」』]*|\n|(?![\s\S]))\s*/gu, /\S+\s*|\s+/gu, /[\s\S]/gu];
 
 /** @typedef {{ source: string, target: string, phrase: string, rules: GenerationConfig }} LanguageTask */
 /**
  * See TextFacts in core/singe/language/encoder_decoders/texts.py.
- * @typedef {PairFacts & { count: number, end: number | null, unknown: number | null, languages: Record<string, number>, both: boolean, tasks: LanguageTask[], rules: GenerationConfig, units: string[] }} TranslatingFacts
+ * @typedef {PairFacts & { count: number, end: number | null, unknown: number | null, languages: Record<string, number>, both: boolean, tasks: LanguageTask[], rules: GenerationConfig }} TranslatingFacts
  */
 /** @typedef {{ src_lang: string | null, tgt_lang: string | null, beams: number | null }} Translating */
 /** @typedef {{ before: number[], phrase: string, rules: GenerationConfig }} AskedLanguage */
@@ -129,8 +131,7 @@ class Translator {
     const fits = (/** @type {string} */ part) => this.#encode(part.trim()).length <= room;
     if (!text.trim()) return [];
     if (!fits("")) throw refuse(`of ${room} tokens that the model reads at once, none is left for the text`);
-    const units = this.#facts.units.map((unit) => new RegExp(unit, "gu"));
-    return fits(text) ? [text] : parts(text, fits, units);
+    return fits(text) ? [text] : parts(text, fits, UNITS);
   }
 }
 
@@ -164,7 +165,7 @@ export const medium = {
   kinds: { translate: true },
   whyNot({ preparation, files }) {
     const facts = /** @type {any} */ (Object(preparation));
-    const { languages, tasks, units, vocabulary } = facts;
+    const { languages, tasks, vocabulary } = facts;
     const areTasks =
       Array.isArray(tasks) &&
       tasks.every((task) => ["source", "target", "phrase"].every((name) => typeof Object(task)[name] === "string") && !wrongRules(task.rules, vocabulary).length);
@@ -175,7 +176,6 @@ export const medium = {
       languages: Object(languages) === languages && Object.values(languages).every((token) => isToken(token, vocabulary)),
       both: typeof facts.both === "boolean",
       tasks: areTasks,
-      units: Array.isArray(units) && units.length > 0 && units.every((unit) => typeof unit === "string"),
     };
     const wrong = [...wrongFacts(facts), ...wrongRules(facts.rules, vocabulary).map((name) => `rules.${name}`), ...Object.entries(own).flatMap(([name, is]) => (is ? [] : [name]))];
     if (wrong.length) return `it does not say how it translates: ${wrong.join(", ")}`;

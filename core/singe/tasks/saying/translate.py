@@ -37,23 +37,21 @@ _UNITS: Final = (
     re.compile(r"\S+\s*|\s+"),
     re.compile(r"[\s\S]"),
 )
-"""Where a text that is too long is cut: between sentences, else between words, else anywhere."""
+"""Where a text that is too long is cut: between sentences, else between words, else anywhere; as in static/tasks/saying."""
 
 
 @dataclass(frozen=True)
 class TranslatingInput(TaskInput):
-    """How a text becomes tokens, and these an answer, for a page. room: tokens of a text and of an answer; texts: the most side by side;
-    units: of what a text that is too long is cut, as patterns."""
+    """How a text becomes tokens, and these an answer, for a page. room: tokens of a text and of an answer; texts: the most side by side."""
 
     medium: ClassVar[str] = "translating"
     room: tuple[int, int]
     vocabulary: int
     texts: int
     facts: TextFacts
-    units: Sequence[str]
 
     def to_dict(self) -> dict[str, Any]:
-        own = {"room": list(self.room), "vocabulary": self.vocabulary, "texts": self.texts, "units": list(self.units)}
+        own = {"room": list(self.room), "vocabulary": self.vocabulary, "texts": self.texts}
         return {"medium": self.medium, **own, **self.facts.to_dict()}
 
 
@@ -96,7 +94,7 @@ class TranslateTask(AnyTask):
         super().__init__("translate", _SETTINGS, model)
         self.languages: Final = tuple(sorted(texts.facts.languages))
         self.pairs: Final = tuple((task.source, task.target) for task in texts.facts.tasks)
-        told = TranslatingInput(model.room, vocabulary, most, texts.facts, [unit.pattern for unit in _UNITS])
+        told = TranslatingInput(model.room, vocabulary, most, texts.facts)
         self.info: Final = TaskSpec("translate", told, "pair", licence=licence)
         self._texts, self._most, self._name = texts, most, name
 
