@@ -9,14 +9,13 @@
 /** @import { TextConstraints } from "./constraints/singe-language-constraint.js" */
 
 import { Files } from "../loading/singe-files.js";
-import { IS, SingeError, check } from "../program/singe-format.js";
+import { FILE, IS, SingeError, check } from "../program/singe-format.js";
 import { sampler } from "./singe-language-sampling.js";
 import { LanguageSession } from "./singe-language-session.js";
 import { ChatTemplate } from "./singe-language-template.js";
 import { Tokenizer } from "./singe-language-tokenizer.js";
 import { callReader } from "./singe-language-tools.js";
 
-const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
 const ADAPTER = { ...FILE, states: [] };
 const FACTS = { fingerprint: IS.text, tokenizer: FILE, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
 

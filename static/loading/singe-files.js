@@ -16,6 +16,7 @@ import { SingeError, spanOf } from "../program/singe-format.js";
 
 const AT_ONCE = 4;
 const MOST_MANIFEST_BYTES = 1 << 26;
+const MOST_JSON_BYTES = 1 << 28;
 
 export class Files {
   #base;
@@ -124,7 +125,7 @@ export class Files {
     let length = 0;
     for await (const chunk of this.#chunks(name, response)) {
       length += chunk.length;
-      if (length > MOST_MANIFEST_BYTES) throw new SingeError("format", `${name} is too long`);
+      if (length > MOST_MANIFEST_BYTES) throw tooLong(name);
       parts.push(chunk.slice());
     }
     const text = await new Blob(parts).text();
@@ -135,6 +136,7 @@ export class Files {
 
   /** @param {FileEntry} entry */
   async json(entry) {
+    if (entry.bytes > MOST_JSON_BYTES) throw tooLong(entry.file);
     return parseJson(new TextDecoder().decode(await this.bytes(entry)), entry.file);
   }
 
@@ -426,6 +428,9 @@ function parseJson(text, name) {
     throw new SingeError("format", `${name} is not JSON: ${/** @type {Error} */ (cause).message}`, cause);
   }
 }
+
+/** @param {string} name */
+const tooLong = (name) => new SingeError("format", `${name} is too long`);
 
 /** @param {FileEntry} entry */
 function room({ file, bytes }) {

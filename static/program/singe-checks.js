@@ -7,11 +7,10 @@
 
 /** @import { Manifest, PlaceKind, ProgramBuffer, ProgramPart, Target, Tensor, Unchecked } from "../types/program.d.ts" */
 
-import { ALIGN, ARRAYS, FORMAT, IS, LARGEST, SingeError, VERSION, bytesOf, check, isDim, need, partsOf, sizeName, spanOf, sumOf, textOf } from "./singe-format.js";
+import { ALIGN, ARRAYS, FILE, FORMAT, IS, LARGEST, SingeError, VERSION, bytesOf, check, isDim, need, partsOf, sizeName, spanOf, sumOf, textOf } from "./singe-format.js";
 import { checkStops, checkWords, orNull, takenBy } from "./singe-words.js";
 
 const TENSOR = { name: IS.text, dtype: IS.dtype, shape: [IS.dimension] };
-const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
 const WEIGHTS = { ...FILE, file: IS["name of weights"] };
 const MANIFEST = {
   singe: IS.version,

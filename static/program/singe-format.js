@@ -244,6 +244,9 @@ export const IS = {
   "name of weights": (value) => IS["plain file name"](IS.text(value) && value.replace(/^\.\.\/[\w-][\w.-]*\//, "")), // but to a bundle's beside it
 };
 
+/** A file of a bundle. */
+export const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
+
 /**
  * Check a value against a row: a function of IS, a list of such rows, or an object of them.
  * @param {Unchecked} value

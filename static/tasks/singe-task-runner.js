@@ -10,7 +10,7 @@
 /** @import { LoadOptions, Progress, Model, Output, PictureSource, Task, TaskAnswer, TaskInfo, TaskSettings, TaskSource } from "../types/public.d.ts" */
 
 import { Files, folderOf } from "../loading/singe-files.js";
-import { SingeError } from "../program/singe-format.js";
+import { FILE, SingeError, check } from "../program/singe-format.js";
 import { load } from "../singe.js";
 import { KINDS, answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
 import { landmarks } from "./singe-task-landmarks.js";
@@ -27,7 +27,7 @@ const CHAINS = { landmarks, ocr };
 /** @typedef {ReturnType<Task["stream"]>} Follower */
 /** @typedef {(run: Run, chosen: Chosen, source: any, found: (answer: any) => void) => Follower} Follow Answers for a source that comes in parts */
 /** @typedef {((run: Run, chosen: Chosen) => Following) & { follow?: Follow }} Begin */
-/** @typedef {(name: string) => Promise<Uint8Array>} TaskFile A file that travels with the task */
+/** @typedef {{ (name: string): Promise<Uint8Array>, (name: string, as: "values"): Promise<any> }} TaskFile A file that travels with the task, or what its JSON says */
 /** @typedef {{ prompt?: string, dimensions?: number, signal?: AbortSignal }} IndexOptions */
 /**
  * kinds: those that it has; whyNot: what is wrong with the facts of one, "" if nothing is; open: a task; index: what a task holds, and is
@@ -178,12 +178,14 @@ async function chained(chain, info, runOf) {
  * @returns {TaskFile}
  */
 function fileOf(url, info, { cache = true, signal }) {
-  return async (name) => {
+  return async (/** @type {string} */ name, /** @type {"values" | void} */ as) => {
+    const entry = /** @type {FileEntry} */ (info.files?.[name]);
+    check(entry, FILE, `task.files["${name}"]`);
     const files = new Files(/** @type {URL} */ (folderOf(url)), cache, signal);
     try {
-      const bytes = await files.bytes(/** @type {FileEntry} */ (info.files?.[name]));
+      const found = await (as ? files.json(entry) : files.bytes(entry));
       files.stop(true);
-      return bytes;
+      return found;
     } catch (error) {
       files.stop();
       throw error;

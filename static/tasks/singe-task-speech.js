@@ -204,7 +204,7 @@ export const medium = {
     return files?.[RULES] ? "" : `no ${RULES} travels with it`;
   },
   async open(info, file, _, model) {
-    const reading = /** @type {Reading} */ (JSON.parse(new TextDecoder().decode(await file(RULES))));
+    const reading = /** @type {Reading} */ (await file(RULES, "values"));
     const voice = new Voice(/** @type {Model} */ (model), voiceOf(info), reading, file);
     /** @type {Begin} */
     const begin = (_run, chosen) => async (sources, signal) => {

@@ -214,7 +214,7 @@ export const medium = {
     return files?.[TOKENIZER] ? "" : "no tokenizer travels with it";
   },
   async open(info, file, own) {
-    const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
+    const tokenizer = new Tokenizer(await file(TOKENIZER, "values"));
     const held = /** @type {TextIndex | null} */ (own ?? (await readIndex(info, file)));
     const spec = /** @type {TextInput} */ (/** @type {unknown} */ (info.preparation));
     const { asks, answer } = KINDS[info.kind];

@@ -25,7 +25,7 @@ def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
     except (OSError, ValueError) as e:
         raise InputError(f"{path}: cannot be read: {reason(e)}") from None
     if data is None:
-        raise FormatError(f"{path}: {size} bytes, at most {most} are read")
+        raise _too_long(path, size, most)
     return data
 
 
@@ -37,12 +37,22 @@ def read_json_list(path: Path, most: int = MAX_BYTES) -> list[Any]:
     return _read_json(path, list, "a list", most)
 
 
-def _read_json(path: Path, kind: type, name: str, most: int) -> Any:
-    data = read_bounded(path, most)
+def json_of(data: bytes, name: str, most: int = MAX_BYTES) -> Any:
+    """What the JSON in some bytes says; name: how errors call it."""
+    if len(data) > most:
+        raise _too_long(name, len(data), most)
     try:
-        values = json.loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError) as e:
-        raise FormatError(f"{path}: not JSON: {e}") from None
+        raise FormatError(f"{name}: not JSON: {e}") from None
+
+
+def _too_long(name: object, size: int, most: int) -> FormatError:
+    return FormatError(f"{name}: {size} bytes, at most {most} are read")
+
+
+def _read_json(path: Path, kind: type, name: str, most: int) -> Any:
+    values = json_of(read_bounded(path, most), str(path), most)
     if not isinstance(values, kind):
         raise FormatError(f"{path}: JSON of a {type(values).__name__}, expected {name}")
     return values

@@ -6,7 +6,6 @@ static/README.md documents model.json, field by field.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +26,8 @@ NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """How a file of a bundle is called, and a folder whose weights other bundles name."""
 _OF_WEIGHTS: Final = re.compile(rf"(\.\./{NAME.pattern}/)?{NAME.pattern}", re.ASCII)
 """Weights may be in a bundle's folder beside this one."""
+_MAX_MANIFEST_BYTES: Final = 1 << 26
+_MAX_TEXTS_BYTES: Final = 1 << 28
 STUB: Final = "singe.bundle"
 """The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
 
@@ -40,9 +41,11 @@ def bundle_at(path: str | Path) -> Path | None:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """What a bundle's manifest says."""
+    from ..files.bounded import read_json_object  # noqa: PLC0415 (files that `save` wrote need it not)
+
     path = folder / MANIFEST
     with checking(str(path)):
-        manifest = json.loads(path.read_bytes())
+        manifest = read_json_object(path, _MAX_MANIFEST_BYTES)
         if manifest.get("format") != FORMAT:
             raise FormatError(f"format {manifest.get('format')!r:.40}, expected {FORMAT!r}; export the model again")
         if not manifest["targets"] or not isinstance(manifest["targets"], dict):
@@ -52,12 +55,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> ProgramData:
     """The Program of one of a bundle's targets."""
+    from ..files.bounded import json_of  # noqa: PLC0415 (files that `save` wrote need it not)
+
     name = str(folder / MANIFEST)
     with checking(name):
         entry = manifest["targets"][target]
         modules = entry["modules"]
         if "file" in modules:
-            texts = json.loads(_bytes(folder, modules))
+            texts = json_of(_bytes(folder, modules), modules["file"], _MAX_TEXTS_BYTES)
             code: dict[str, str | bytes] = {string(k): string(text) for k, text in texts.items()}
         else:
             code = {string(k): _bytes(folder, file) for k, file in modules.items()}

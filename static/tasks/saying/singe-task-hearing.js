@@ -279,7 +279,7 @@ export const medium = {
   async open(info, file, _, given) {
     const facts = factsOf(info);
     const model = /** @type {Model} */ (given);
-    const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
+    const tokenizer = new Tokenizer(await file(TOKENIZER, "values"));
     const tokens = new HearingTokens(facts, tokenizer);
     return coursesOfSounds(facts.rate, facts.rules.live, (chosen, signal) => courseOf(model, tokens, facts, chosen, signal));
   },

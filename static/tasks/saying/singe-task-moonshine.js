@@ -154,7 +154,7 @@ export const medium = {
   async open(info, file, _, given) {
     const facts = factsOf(info);
     const model = /** @type {Model} */ (given);
-    const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
+    const tokenizer = new Tokenizer(await file(TOKENIZER, "values"));
     return coursesOfSounds(facts.rate, facts.cut.live, (chosen, signal) => courseOf(model, tokenizer, facts, chosen, signal));
   },
 };

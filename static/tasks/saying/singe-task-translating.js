@@ -184,7 +184,7 @@ export const medium = {
   async open(info, file, _, given) {
     const facts = factsOf(info);
     const model = /** @type {Model} */ (given);
-    const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await file(TOKENIZER))));
+    const tokenizer = new Tokenizer(await file(TOKENIZER, "values"));
     const opened = (/** @type {Chosen} */ chosen, /** @type {AbortSignal | undefined} */ signal) => {
       const wishes = /** @type {Translating} */ (/** @type {unknown} */ (chosen));
       const language = asked(facts, wishes);

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bundles import STATIC
+from changed import Edit, edited
+from pages import node
 from small_texts import ENTITIES, TAGS, WORDS, folder_of, of_pairs, of_tokens, token_vectors
 from span_models import FILES, MAKERS, tiny_gliner
 
@@ -144,6 +148,27 @@ def test_a_page_answers_for_texts_what_python_answers(site: tuple[Server, Path],
     if kind == "search":
         more = task.index(["the dog sat"])(texts[0], **settings)
         assert found["added"] == [item.label for item in more]
+
+
+def test_a_tokenizer_is_checked_before_it_is_fetched(tmp_path: Path) -> None:
+    task = sg.task("embed", token_vectors(), beside=folder_of(tmp_path / "files"))
+    sg.export(task, tmp_path / "embed", ["wasm"])
+    entries = [
+        ({"bytes": 2**28 + 1}, "tokenizer.json is too long"),
+        ({"bytes": -1}, 'task.files["tokenizer.json"].bytes is -1, expected a count'),
+        ({"file": "https://elsewhere.example/tokenizer.json"}, "expected a plain file name"),
+        ({"sha256": ""}, "expected a sha256"),
+        ({"file": "LICENSE", "bytes": 3, "sha256": sha256(b"{a}").hexdigest()}, "LICENSE is not JSON"),
+    ]
+    (tmp_path / "embed" / "LICENSE").write_text("{a}")
+    for k, (changes, told) in enumerate(entries):
+        edit: Edit = lambda manifest, changes=changes: manifest["task"]["files"]["tokenizer.json"].update(changes)
+        folder = edited(tmp_path / "embed", tmp_path / str(k), edit)
+        body = """const { task } = await import(given.tasks);
+        return failure(() => task(given.url, { device: "wasm", worker: false }));"""
+        found = node(body, url=folder.as_uri(), tasks=(STATIC / "singe-tasks.js").as_uri())
+        assert (found["name"], found["code"]) == ("SingeError", "format"), found
+        assert told in found["message"]
 
 
 def test_every_kind_of_texts_is_compared() -> None:

@@ -194,6 +194,13 @@ def test_the_sentences_of_the_demo_have_their_vectors(monkeypatch: pytest.Monkey
         assert index.table[k] @ answer.vector > 0.999
 
 
+def test_a_tokenizer_that_travels_has_a_bound() -> None:
+    with pytest.raises(FormatError, match=r"tokenizer\.json: 268435457 bytes, at most 268435456 are read"):
+        sg.language.Tokenizer.of_json(bytes(2**28 + 1))
+    with pytest.raises(FormatError, match=r"tokenizer\.json: not JSON"):
+        sg.language.Tokenizer.of_json(b"{")
+
+
 def test_an_index_that_was_changed_is_refused() -> None:
     files = TextIndex.of(["a", "b"], np.eye(2, dtype=np.float32), "int8").files()
     assert read_index({}) is None

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final, Protocol
 
 from ...errors import InputError
+from ...files.bounded import json_of
 from ...late_dataclass import dataclass
 from .added import AddedToken, AddedTokens
 
@@ -130,6 +131,13 @@ class Tokenizer:
         from .tokenizer_json import tokenizer_of  # noqa: PLC0415 (it makes Tokenizers)
 
         return tokenizer_of(values, None, name)
+
+    @classmethod
+    def of_json(cls, data: bytes, name: str = "tokenizer.json") -> Tokenizer:
+        """The tokenizer of the bytes of a `tokenizer.json`; name: how errors call it."""
+        from .tokenizer_json import MAX_BYTES  # noqa: PLC0415 (it makes Tokenizers)
+
+        return cls.of_values(json_of(data, name, MAX_BYTES), name)
 
     def encode(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
         """The ids of a text, with the model's marks before and after (`add_special`). Without `parse_special`, names of marks

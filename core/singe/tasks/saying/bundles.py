@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -35,11 +34,7 @@ class BundleFacts:
         return read_file(self.folder, self.files[name])
 
     def tokenizer(self, name: str) -> Tokenizer:
-        try:
-            values = json.loads(self.file(name))
-        except (ValueError, RecursionError) as e:
-            raise FormatError(f"{self.folder}: {name}: {e}") from None
-        return Tokenizer.of_values(values, name)
+        return Tokenizer.of_json(self.file(name), f"{self.folder}: {name}")
 
     def number(self, name: str, most: int = MOST) -> int:
         found = self.preparation.get(name)

@@ -7,7 +7,6 @@ tokens are padding. An output whose name begins with "token_" has something for 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -221,11 +220,7 @@ def _tokenizer_of(files: Files) -> Tokenizer:
 
     if TOKENIZER not in files:
         raise FormatError(f"task: no {TOKENIZER} travels with it; export or save it once more")
-    try:
-        values = json.loads(files[TOKENIZER])
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{TOKENIZER} is no JSON: {error}") from None
-    return Tokenizer.of_values(values)
+    return Tokenizer.of_json(files[TOKENIZER])
 
 
 def _read(source: Any, questions: Sequence[Asking], tokenizer: Tokenizer, spec: TextInput, held: Any) -> Reading:
