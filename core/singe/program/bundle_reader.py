@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """How a file of a bundle is called, and a folder whose weights other bundles name."""
 _OF_WEIGHTS: Final = re.compile(rf"(\.\./{NAME.pattern}/)?{NAME.pattern}", re.ASCII)
 """Weights may be in a bundle's folder beside this one."""
-_MAX_MANIFEST_BYTES: Final = 1 << 26
+MAX_MANIFEST_BYTES: Final = 1 << 26
 _MAX_TEXTS_BYTES: Final = 1 << 28
 STUB: Final = "singe.bundle"
 """The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
@@ -45,7 +45,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     path = folder / MANIFEST
     with checking(str(path)):
-        manifest = read_json_object(path, _MAX_MANIFEST_BYTES)
+        manifest = read_json_object(path, MAX_MANIFEST_BYTES)
         if manifest.get("format") != FORMAT:
             raise FormatError(f"format {manifest.get('format')!r:.40}, expected {FORMAT!r}; export the model again")
         if not manifest["targets"] or not isinstance(manifest["targets"], dict):

@@ -16,7 +16,7 @@ import numpy as np
 
 LISTS: Final = ("buffers", "words")
 MAX_ROWS: Final = 1 << 22
-"""The most rows that the lists of a Program repeat."""
+"""The most rows that the lists of a bundle's Programs repeat, all together."""
 _MAX_STEP: Final = 1 << 53
 _MAX_PERIOD: Final = 1024
 _AHEAD: Final = 8
@@ -35,12 +35,20 @@ def folded(program: Mapping[str, Any]) -> dict[str, Any]:
 
 def unfolded(program: Mapping[str, Any]) -> dict[str, Any]:
     """The header that was folded; what has another form than `folded` gives raises ValueError, TypeError, KeyError or IndexError."""
-    parts = [program, *(program.get("specialised") or ())]
-    repeated = sum(_repeated(row) for part in parts for name in LISTS for row in part[name] if isinstance(row, list))
-    if repeated > MAX_ROWS:
-        raise ValueError(f"its lists repeat {repeated} rows, expected at most {MAX_ROWS}")
-    found, *others = ({**part, **{name: _unfold(part[name]) for name in LISTS}} for part in parts)
+    if (count := repeated(program)) > MAX_ROWS:
+        raise ValueError(f"its lists repeat {count} rows, expected at most {MAX_ROWS}")
+    found, *others = ({**part, **{name: _unfold(part[name]) for name in LISTS}} for part in _parts(program))
     return {**found, "specialised": others} if others else found
+
+
+def repeated(program: Mapping[str, Any]) -> int:
+    """How many rows the lists of a folded header repeat; errors as those of `unfolded`."""
+    lists = (part[name] for part in _parts(program) for name in LISTS)
+    return sum(_repeated(row) for rows in lists for row in rows if isinstance(row, list))
+
+
+def _parts(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [program, *(program.get("specialised") or ())]
 
 
 def _fold(rows: Sequence[Any]) -> list[Any]:

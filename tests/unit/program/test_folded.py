@@ -8,9 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from singe.program.folded import folded, unfolded
+import singe as sg
+from singe.errors import InputError
+from singe.program.folded import folded, repeated, unfolded
+from singe.tools.export import bundle
 
 SCRIPT = Path(__file__).parents[3] / "static" / "program" / "singe-folded.js"
 LAYERS = 12
@@ -55,6 +59,29 @@ def test_all_lists_together_have_a_bound() -> None:
     part = {"buffers": [], "words": [1, [1 << 21, [0]]]}
     with pytest.raises(ValueError, match="at most"):
         unfolded({**part, "specialised": [part, part]})
+
+
+@pytest.mark.slow
+def test_an_export_folds_no_more_than_readers_unfold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def layers(x: sg.Tensor) -> sg.Tensor:
+        for k in range(24):
+            x = (x @ np.full((8, 8), k / 64, np.float32)).softmax()
+        return x
+
+    model = sg.Model.of(layers, {"x": (2, 8)}, "numpy")
+    monkeypatch.setattr(bundle, "WORTH_A_TRIP", 0)
+
+    def exported() -> dict[str, Any]:
+        sg.export(model, tmp_path, ["wasm"])
+        return json.loads((tmp_path / "model.json").read_bytes())
+
+    manifest = exported()
+    assert manifest["folded"]
+    monkeypatch.setattr(bundle, "MAX_ROWS", repeated(manifest["targets"]["wasm"]["program"]) - 1)
+    assert "folded" not in exported()
+    monkeypatch.setattr(bundle, "MAX_MANIFEST_BYTES", 1000)
+    with pytest.raises(InputError, match=r"model\.json would have \d+ bytes, and at most 1000 are read"):
+        exported()
 
 
 @pytest.mark.slow

@@ -33,10 +33,10 @@ from ...graph import Graph, Node
 from ...late_dataclass import dataclass
 from ...model.arguments import listed
 from ...model.model import Model
-from ...program.bundle_reader import MANIFEST
+from ...program.bundle_reader import MANIFEST, MAX_MANIFEST_BYTES
 from ...program.container import PROGRAM as FORMAT
 from ...program.container import encode_dim
-from ...program.folded import folded
+from ...program.folded import MAX_ROWS, folded, repeated
 from ...program.format import header
 from ...program.program import ProgramData
 from ...runtime.device import Device
@@ -400,10 +400,18 @@ def _targets(found: WeightFiles, files: dict[str, bytes], readable: bool) -> dic
 
 
 def _written(manifest: Mapping[str, Any]) -> bytes:
-    """The manifest's file: with the lists of its programs folded, if that saves enough for one more trip to a script."""
+    """The manifest's file: with the lists of its programs folded, if that saves enough for one more trip to a script, and readers unfold so
+    many rows."""
     targets = {k: {**entry, "program": folded(entry["program"])} for k, entry in manifest["targets"].items()}
     whole, short = _json(manifest), _json({**manifest, "folded": True, "targets": targets})
-    return short if len(whole) - len(short) >= WORTH_A_TRIP else whole
+    is_read = sum(repeated(entry["program"]) for entry in targets.values()) <= MAX_ROWS
+    data = short if is_read and len(whole) - len(short) >= WORTH_A_TRIP else whole
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise InputError(
+            f"export: {MANIFEST} would have {len(data)} bytes, and at most {MAX_MANIFEST_BYTES} are read; "
+            "export for fewer targets, or a smaller part of the model"
+        )
+    return data
 
 
 def _modules(name: str, program: ProgramData, files: dict[str, bytes], readable: bool) -> dict[str, Any]:
