@@ -37,7 +37,7 @@ _DEFINED: _typing.Final[_typing.Mapping[str, str]] = {
     "runtime.debugging": "debug",
     "runtime.decorators": "Autodiff Fusion Router",
     "runtime.device": "Device",
-    "runtime.devices": "Cuda CuPy Jax Numpy Torch Wasm WebGpu device device_async devices",
+    "runtime.devices": "Cuda CuPy Hip Jax Numpy Torch Wasm WebGpu device device_async devices",
     "runtime.memory.settings": "Memory",
     "runtime.memory.usage": "MemoryUse",
     "runtime.remote.client": "Remote",

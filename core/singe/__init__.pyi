@@ -85,6 +85,7 @@ from .runtime.decorators import Router as Router
 from .runtime.device import Device as Device
 from .runtime.devices import Cuda as Cuda
 from .runtime.devices import CuPy as CuPy
+from .runtime.devices import Hip as Hip
 from .runtime.devices import Jax as Jax
 from .runtime.devices import Numpy as Numpy
 from .runtime.devices import Torch as Torch
@@ -210,6 +211,7 @@ __all__ = [
     "FormatError",
     "Fusion",
     "Gradients",
+    "Hip",
     "ImportFailure",
     "InputError",
     "Jax",

@@ -1,4 +1,4 @@
-"""The target "cuda": kernels as CUDA C++."""
+"""The targets "cuda" and "hip": kernels as CUDA C++ and as HIP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from singe_gpu.kernels.cuts import Choose
 from singe_gpu.target import GpuTarget
 
-from .code.dialect import CUDA, TF32
+from .code.dialect import CUDA, HIP, TF32
 
 
 class CudaTarget(GpuTarget):
@@ -18,3 +18,10 @@ class CudaTarget(GpuTarget):
         """tf32: whether large products of float32 may take their operands as TF32."""
         super().__init__(TF32 if tf32 else CUDA, choose, tuned_for)
         self.settings: Mapping[str, Any] = {"tf32": True} if tf32 else {}
+
+
+class HipTarget(GpuTarget):
+    """The code generator for AMD's GPUs."""
+
+    def __init__(self, choose: Choose | None = None, tuned_for: str | None = None) -> None:
+        super().__init__(HIP, choose, tuned_for)

@@ -223,6 +223,13 @@ def Cuda(choice: int = 0, memory: Memory | None = None, tf32: bool = False) -> D
     return _configured(f"cuda:{'tf32:' * tf32}{choice}", memory)
 
 
+def Hip(choice: int = 0, memory: Memory | None = None) -> Device:
+    """The device "hip:0": the kernels of `cuda` on an AMD GPU, by ROCm's driver and its compiler HIPRTC. Nothing has run on a card yet.
+
+    choice: the number of the card. memory: how the device takes memory from now on."""
+    return _configured(f"hip:{choice}", memory)
+
+
 def _configured(name: str, memory: Memory | None) -> Device:
     """A device, which is one for all, and takes memory as it was last told."""
     if memory is not None and not isinstance(memory, Memory):

@@ -1,4 +1,4 @@
-"""CUDA C++ as a dialect of kernel text."""
+"""CUDA C++ as a dialect of kernel text, and HIP, which is the same but for what stands before a text."""
 
 from __future__ import annotations
 
@@ -49,3 +49,5 @@ CUDA: Final = Dialect(
 )
 TF32: Final = replace(CUDA, matrices=replace(CUDA.matrices, types={**CUDA.matrices.types, float32: "tf32"}))
 """CUDA where the operands of products on matrices may be rounded to the 11 binary digits of TF32."""
+HIP: Final = replace(CUDA, name="hip", features=(SUBGROUPS,))
+"""CUDA's text as HIP takes it, for AMD's cards: without matrices and products of packed bytes, which it has under other names."""

@@ -24,6 +24,7 @@ _STEPS: Final = tuple(
         (r"\blet (\w+)", r"const auto \1"),
         (r"\b(0x[0-9a-fA-F]+|\d+)i\b", r"\1"),
         (r"\.(xy|zw)\b", r".\1()"),
+        (r"\bround\(", "nearest("),  # C++ has another function of that name
     )
 )
 """Patterns, each with what replaces it, in this order."""
@@ -41,8 +42,10 @@ _HELPERS: Final = {found[1]: text for text in CONVERSIONS if (found := re.match(
 
 
 @cache
-def prelude() -> str:
-    return files("singe_cuda.code").joinpath("prelude.cuh").read_text("utf-8")
+def prelude(card: str = "nvidia.cuh") -> str:
+    """What stands before a text. card: the file of what a vendor's cards have."""
+    folder = files("singe_cuda.code")
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in ("prelude.cuh", card))
 
 
 @lru_cache(maxsize=1024)

@@ -27,7 +27,7 @@ from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Ti
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX
 
 from ..code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
-from .driver import Driver, architectures, compile_text, nvrtc_version
+from .driver import CUDA_DRIVER, Driver, Library, architectures, compile_text, nvrtc, version
 from .graphs import Graphs, Recorded
 from .pinned import PinnedMemory
 
@@ -103,26 +103,26 @@ class CudaGpu:
     has_timestamps = True
     shares_buffers = True
 
+    library: Library = CUDA_DRIVER
+    compiler: Library | None = None
+    name: str = "cuda"
+
     def __init__(self, number: int) -> None:
-        self.driver: Final = Driver()
+        self.driver: Final = Driver(self.library)
         count = self.driver.number("DeviceGetCount")
         if not 0 <= number < count:
             there = (
-                f"there are {count}: cuda:0 to cuda:{count - 1}"
+                f"there are {count}: {self.name}:0 to {self.name}:{count - 1}"
                 if count > 1
-                else f"there is {'cuda:0 alone' if count else 'none'}"
+                else f"there is {f'{self.name}:0 alone' if count else 'none'}"
             )
-            raise DeviceError(f"no device cuda:{number}; {there}")
+            raise DeviceError(f"no device {self.name}:{number}; {there}")
         device = self.driver.number("DeviceGet", number)
-        facts = {name: self.driver.number("DeviceGetAttribute", at, device) for name, at in _OF_ATTRIBUTE.items()}
-        self.capability: Final = 10 * facts["major"] + facts["minor"]
-        if self.capability < LEAST_CAPABILITY:
-            raise DeviceError(
-                f"cuda:{number} has the compute capability {self.capability / 10}, expected {LEAST_CAPABILITY / 10} or more; use sg.WebGpu()"
-            )
-        self.features: frozenset[str] = frozenset(f for f, those in _FEATURES.items() if self.capability in those)
-        self.lost = False
         self._device: Final = device
+        self._number: Final = number
+        self.features: frozenset[str] = frozenset()
+        self._examine()
+        self.lost = False
         self._context: Final = c_void_p()
         self.driver.call("DevicePrimaryCtxRetain", byref(self._context), device)
         self._current: Final = threading.local()
@@ -139,8 +139,18 @@ class CudaGpu:
         self._pinned: Final = PinnedMemory(self._register)
         self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
         self._lately: Final[deque[CudaKernel]] = deque(maxlen=MAX_UNUSED_PIPELINES)
+
+    def _examine(self) -> None:
+        """Find what the card can do, and how kernels are compiled for it."""
+        facts = {name: self.driver.number("DeviceGetAttribute", at, self._device) for name, at in _OF_ATTRIBUTE.items()}
+        self.capability = 10 * facts["major"] + facts["minor"]
+        if self.capability < LEAST_CAPABILITY:
+            raise DeviceError(
+                f"cuda:{self._number} has the compute capability {self.capability / 10}, expected {LEAST_CAPABILITY / 10} or more; use sg.WebGpu()"
+            )
+        self.features = frozenset(f for f, those in _FEATURES.items() if self.capability in those)
         self._architecture, self._binary = architecture_of(self.capability)
-        self._version: Final = nvrtc_version()
+        self._version = version(nvrtc())
 
     def _enter(self) -> None:
         """Make the context this thread's."""
@@ -218,14 +228,18 @@ class CudaGpu:
         return [made[code] for code in codes]
 
     def _binary_of(self, code: str) -> bytes:
-        text, options = prelude() + code, (f"--gpu-architecture={self._architecture}", *OPTIONS)
+        text, options = self._source(code)
         key = entry_key(text, options, self._version)
-        kept = recall_entry("cuda", key)
+        kept = recall_entry(self.name, key)
         if kept is not None:
             return bytes(kept)
-        binary, _ = compile_text(text, "kernel.cu", options, self._binary)
-        keep_entry("cuda", key, f"machine code, {bytes_text(len(text))} of CUDA", [binary])
+        binary, _ = compile_text(text, "kernel.cu", options, self._binary, self.compiler)
+        keep_entry(self.name, key, f"machine code, {bytes_text(len(text))} of {self.library.title}", [binary])
         return binary
+
+    def _source(self, code: str) -> tuple[str, Sequence[str]]:
+        """The whole text of a kernel, and the options with which it is compiled."""
+        return prelude() + code, (f"--gpu-architecture={self._architecture}", *OPTIONS)
 
     def _load(self, code: str, binary: bytes) -> CudaKernel:
         module, function = c_void_p(), c_void_p()
@@ -303,21 +317,22 @@ class CudaGpu:
     @property
     def label(self) -> str:
         """The card and its driver: the key under which measurements are kept."""
-        return f"{self._name()}, CUDA {self.driver.number('DriverGetVersion')}"
+        return f"{self.card}, {self.library.title} {self.driver.number('DriverGetVersion')}"
 
-    def _name(self) -> str:
+    @property
+    def card(self) -> str:
         name = ctypes.create_string_buffer(256)
-        self._call("DeviceGetName", name, len(name), self._device)
+        self.driver.call("DeviceGetName", name, len(name), self._device)
         return name.value.decode(errors="replace")
 
     def describe(self) -> Mapping[str, Any]:
-        version = self.driver.number("DriverGetVersion")
+        driver = self.driver.number("DriverGetVersion")
         return {
-            "adapter": self._name(),
+            "adapter": self.card,
             "capability": self.capability / 10,
             "software": False,
             "memory": self.memory,
-            "driver": f"CUDA {version // 1000}.{version % 1000 // 10}",
+            "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
             "compiler": f"NVRTC {self._version}",
             "features": sorted(self.features),
             "limits": {"buffer": self.limits.buffer, "binding": self.limits.binding, "workgroups": self.limits.groups},
@@ -337,7 +352,7 @@ def architecture_of(capability: int) -> tuple[str, bool]:
     known = [a for a in architectures() if a <= capability]
     if not known:
         raise DeviceError(
-            f"NVRTC {nvrtc_version()} makes code from compute capability {architectures()[0] / 10} on, this card has {capability / 10}; "
+            f"NVRTC {version(nvrtc())} makes code from compute capability {architectures()[0] / 10} on, this card has {capability / 10}; "
             "install an older nvidia-cuda-nvrtc"
         )
     if known[-1] < capability:
