@@ -194,7 +194,7 @@ export interface Landmark {
   visibility?: number;
 }
 
-/** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. */
+/** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. `data` is made when it is first asked for. */
 export interface PixelMap<D = Uint8Array | Float32Array> {
   width: number;
   height: number;

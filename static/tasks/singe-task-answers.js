@@ -35,15 +35,18 @@ const labelOf = (info, index) => info.labels[index] ?? `class ${index}`;
 const numbers = (output) => /** @type {Numbers} */ (output.data);
 
 /**
- * A map of the picture: `data` row by row.
- * @param {PixelMap["data"]} data
+ * A map of the picture: `data` row by row, made when it is asked for, since masks of many findings have many times the picture's size.
+ * @param {() => PixelMap["data"]} make
  * @param {readonly number[]} shape
  * @returns {PixelMap}
  */
-function pixelMap(data, [height, width]) {
+function pixelMap(make, [height, width]) {
+  /** @type {PixelMap["data"] | undefined} */
+  let made;
   const toCanvas = (/** @type {CanvasImageSource | undefined} */ picture) => {
     const canvas = new OffscreenCanvas(width, height);
     const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const data = made ?? make();
     context.putImageData(new ImageData(data instanceof Uint8Array ? alphaOf(data) : greyOf(data), width, height), 0, 0);
     if (picture) {
       context.globalCompositeOperation = "source-in";
@@ -51,7 +54,15 @@ function pixelMap(data, [height, width]) {
     }
     return canvas;
   };
-  return Object.defineProperty({ width, height, data, toCanvas }, "toCanvas", { enumerable: false }); // so that JSON has none
+  const map = {
+    width,
+    height,
+    get data() {
+      return (made ??= make());
+    },
+    toCanvas,
+  };
+  return Object.defineProperty(map, "toCanvas", { enumerable: false }); // so that JSON has none
 }
 
 /**
@@ -107,7 +118,7 @@ function boxes(info, { boxes, scores, classes, landmarks, masks, mask_scale }, {
     /** @type {TaskFinding} */
     const one = { label: labelOf(info, kinds[k]), score: row[k], index: kinds[k], box: { xmin, ymin, xmax, ymax } };
     if (landmarks) one.landmarks = pointsOf(landmarks, k);
-    if (masks) one.mask = pixelMap(maskIn([ymin, ymax, xmin, xmax], masks, k, numbers(mask_scale), sides), sides);
+    if (masks) one.mask = pixelMap(() => maskIn([ymin, ymax, xmin, xmax], masks, k, numbers(mask_scale), sides), sides);
     found.push(one);
   }
   return found;
@@ -187,8 +198,8 @@ function segments(info, { classes, scores }) {
   return there
     .sort((a, b) => counts[b] - counts[a] || a - b)
     .map((index) => {
-      const mask = Uint8Array.from(map, (at) => (at === index ? 255 : 0));
-      return { label: labelOf(info, index), score: row[index], index, mask: pixelMap(mask, classes.shape) };
+      const mask = pixelMap(() => Uint8Array.from(map, (at) => (at === index ? 255 : 0)), classes.shape);
+      return { label: labelOf(info, index), score: row[index], index, mask };
     });
 }
 
@@ -199,8 +210,8 @@ export const KINDS = {
   faces: boxes,
   pose: boxes,
   segment: segments,
-  cutout: (_, { mask }) => ({ mask: pixelMap(numbers(mask), mask.shape) }),
-  depth: (_, { depth }) => ({ depth: pixelMap(numbers(depth), depth.shape) }),
+  cutout: (_, { mask }) => ({ mask: pixelMap(() => numbers(mask), mask.shape) }),
+  depth: (_, { depth }) => ({ depth: pixelMap(() => numbers(depth), depth.shape) }),
   "embed-image": (_, { vector }) => ({ vector: /** @type {Float32Array} */ (vector.data) }),
 };
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -45,11 +46,48 @@ class Box:
 
 
 @dataclass(frozen=True)
+class Mask:
+    """A mask that is made when it is asked for, since it has the size of the picture. shape: the picture's height and width; part: gives the
+    first row and the first column of a box, and the pixels in it; beyond it, all are 0."""
+
+    shape: tuple[int, int]
+    part: Callable[[], tuple[int, int, np.ndarray]]
+
+    def whole(self) -> np.ndarray:
+        top, left, pixels = self.part()
+        if pixels.shape == self.shape:
+            return pixels
+        found: np.ndarray = np.zeros(self.shape, np.uint8)
+        found[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+        return found
+
+
+def masked(shape: tuple[int, ...], part: Callable[[], tuple[int, int, np.ndarray]]) -> np.ndarray:
+    """A Mask of a Finding, which is an array to who asks for it."""
+    return cast("np.ndarray", Mask((shape[0], shape[1]), part))
+
+
+class _MaskField:
+    """`Finding.mask`, which is given as an array or as a Mask, and is an array from when it is asked for."""
+
+    def __get__(self, item: Any, _: type | None = None) -> Any:
+        if item is None:
+            return self
+        mask = vars(item)["mask"]
+        if isinstance(mask, Mask):
+            mask = vars(item)["mask"] = mask.whole()
+        return mask
+
+    def __set__(self, item: Any, value: Any) -> None:
+        vars(item)["mask"] = None if value is self else value  # self is the field's default
+
+
+@dataclass(frozen=True)
 class Finding:
     """A class that was found. index: its number in the model; box, landmarks, handedness and mask: where the task gives them.
 
-    mask: a uint8 array of the picture's height and width, 255 where it is. landmarks: rows of x and y, and z and visibility if the model
-    has them. handedness: "Left" or "Right", in a picture that is not mirrored.
+    mask: a uint8 array of the picture's height and width, 255 where it is, made when it is asked for. landmarks: rows of x and y, and z and
+    visibility if the model has them. handedness: "Left" or "Right", in a picture that is not mirrored.
     """
 
     label: str
@@ -57,7 +95,7 @@ class Finding:
     index: int
     box: Box | None = None
     landmarks: np.ndarray | None = field(default=None, compare=False)
-    mask: np.ndarray | None = field(default=None, compare=False)
+    mask: np.ndarray | None = field(default=cast("Any", _MaskField()), compare=False)
     handedness: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,12 +112,17 @@ class Finding:
 
     def __str__(self) -> str:
         where = "" if self.box is None else " at ({:.0f}, {:.0f}) to ({:.0f}, {:.0f})".format(*_corners(self.box))
-        part = (
-            "" if self.mask is None else f", {np.count_nonzero(self.mask) / max(1, self.mask.size):.1%} of the picture"
-        )
+        part = ""
+        if (mask := self.mask_in_part()) is not None:
+            part = f", {np.count_nonzero(mask.part()[2]) / max(1, math.prod(mask.shape)):.1%} of the picture"
         points = "" if self.landmarks is None else f", {len(self.landmarks)} landmarks"
         hand = f"{self.handedness.lower()} " if self.handedness else ""
         return f"{hand}{escaped(self.label)} {self._told_score()}{where}{part}{points}"
+
+    def mask_in_part(self) -> Mask | None:
+        """What makes the mask, so that no array of the picture's size is kept; of an array, one that gives it."""
+        mask = vars(self)["mask"]
+        return Mask(mask.shape, lambda: (0, 0, mask)) if isinstance(mask, np.ndarray) else mask
 
     def _told_score(self) -> str:
         return f"{self.score:.1%}"

@@ -42,9 +42,11 @@ def _colour(index: int) -> tuple[int, int, int]:
 def _findings(answer: Findings, colours: np.ndarray) -> Any:
     pixels = colours.astype(np.float32)
     for item in answer:
-        if item.mask is not None:
-            share = item.mask[..., None] / np.float32(510)
-            pixels = pixels * (1 - share) + np.array(_colour(item.index), np.float32) * share
+        if (mask := item.mask_in_part()) is not None:
+            top, left, values = mask.part()
+            share = values[..., None] / np.float32(510)
+            under = pixels[top : top + len(values), left : left + values.shape[1]]
+            under[:] = under * (1 - share) + np.array(_colour(item.index), np.float32) * share
     picture = canvas_of(np.round(pixels).astype(np.uint8))
     pen = pen_on(picture)
     size = max(10, round(min(picture.size) / 40))

@@ -24,6 +24,30 @@ from singe.tools import cli
 TASKS = f'const tasks = await import("{(STATIC / "singe-tasks.js").as_uri()}");'
 
 
+def test_masks_take_room_when_they_are_asked_for() -> None:
+    """As in tests/unit/tasks/test_masks.py."""
+    body = """const { answerOf } = await import(given.answers);
+    const count = 300;
+    const output = (data, ...shape) => ({ data, shape });
+    const boxes = output(Float32Array.from({ length: 4 * count }, (_, i) => [1000, 1000, 1200, 1100][i % 4]), count, 4);
+    const masks = output(new Float32Array(count * 400).fill(1), count, 20, 20);
+    const outputs = { boxes, scores: output(new Float32Array(count).fill(1), count), classes: output(new Int32Array(count), count), masks,
+      mask_scale: output(Float32Array.of(20 / 3000, 0, 20 / 4000, 0), 2, 2) };
+    const before = process.memoryUsage().arrayBuffers;
+    const found = answerOf({ kind: "detect", labels: ["cat"], options: {} }, outputs, { threshold: 0.5, top: count }, [3000, 4000]);
+    const held = process.memoryUsage().arrayBuffers - before;
+    const { mask } = found[7];
+    return [found.length, held, [mask.width, mask.height, mask.data.length, mask.data === mask.data, mask.data.indexOf(255)],
+      mask.data.reduce((sum, one) => sum + one, 0), Object.keys(mask)];
+    """
+    count, held, mask, total, keys = node(body, answers=(STATIC / "tasks" / "singe-task-answers.js").as_uri())
+    assert count == 300
+    assert held < 1_000_000
+    assert mask == [4000, 3000, 4000 * 3000, True, 1000 * 4000 + 1000]
+    assert total == 255 * 200 * 100
+    assert keys == ["width", "height", "data"]
+
+
 def test_classes_are_sorted_probabilities() -> None:
     body = f"""{TASKS}
     const output = (...data) => ({{ data: Float32Array.from(data), shape: [1, data.length] }});

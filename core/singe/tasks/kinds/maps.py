@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from ...tensors.functions.creation import arange, full, where
 from ...tensors.tensor import Tensor
-from ..answers import Arrays, Finding, Findings, PictureMap
+from ..answers import Arrays, Finding, Findings, PictureMap, masked
 from ..picture.medium import PICTURE
 from ..picture.preparing import Frame
 from ..spec import TaskSpec
@@ -111,9 +112,15 @@ def _segments(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Ma
     counts = np.bincount(classes.reshape(-1), minlength=len(scores))
     order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
     parts = [
-        Finding(spec.label(k), float(scores[k]), k, mask=np.where(classes == k, 255, 0).astype(np.uint8)) for k in order
+        Finding(spec.label(k), float(scores[k]), k, mask=masked(classes.shape, partial(_where, classes, k)))
+        for k in order
     ]
     return Findings(spec.kind, picture, parts)
+
+
+def _where(classes: np.ndarray, index: int) -> tuple[int, int, np.ndarray]:
+    """The mask of a class, as Mask.part says."""
+    return 0, 0, np.where(classes == index, np.uint8(255), np.uint8(0))
 
 
 def _chance(values: Tensor) -> Tensor:

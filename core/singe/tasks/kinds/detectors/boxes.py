@@ -4,12 +4,13 @@ A head gives `boxes`, corners (boxes, 4) in pixels of the input, and `scores`, (
 `landmarks`, (boxes, points, 2 or more), and masks: for each box a map of how sure it is of each place, over 0 where it is (boxes, height,
 width), or `patterns` (patterns, height, width), of which `shares` (boxes, patterns) make that map. `chosen` leaves the likeliest of those that
 overlap, and brings them to the picture. Masks stay as coarse as the model made them until an answer needs them, since most are of no use:
-`mask_scale` says where a pixel of the picture is in them, and `mask_in` makes one of the picture's size.
+`mask_scale` says where a pixel of the picture is in them, and `mask_in` makes one as large as its box in the picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from ....errors import InputError
 from ....tensors.functions.creation import concatenate, tensor
 from ....tensors.tensor import Tensor
-from ...answers import Arrays, Box, Finding, Findings
+from ...answers import Arrays, Box, Finding, Findings, masked
 from ...picture.preparing import Frame
 from ...spec import TaskSpec
 
@@ -84,22 +85,16 @@ def suppressed(decode: Decode, overlap: float = OVERLAP) -> Any:
     return whole
 
 
-def mask_in(box: Box, values: np.ndarray, scale: np.ndarray, picture: np.ndarray) -> np.ndarray:
-    """The mask of a box at the size of a picture (height, width, 4): 255 where `values` (height, width), between which are straight lines, are
-    over 0, and 0 beyond the box. scale: as Frame.scale_of says."""
-    whole: np.ndarray = np.zeros(picture.shape[:2], np.uint8)
-    sides = [
-        _along(low, high, length, values.shape[axis], scale[axis])
-        for axis, (low, high, length) in enumerate(
-            ((box.ymin, box.ymax, whole.shape[0]), (box.xmin, box.xmax, whole.shape[1]))
-        )
-    ]
+def mask_in(box: Box, values: np.ndarray, scale: np.ndarray, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
+    """The mask of a box in a picture of this height and width, as Mask.part says: 255 where `values` (height, width), between which are
+    straight lines, are over 0. scale: as Frame.scale_of says."""
+    edges = ((box.ymin, box.ymax), (box.xmin, box.xmax))
+    sides = [_along(*edges[k], shape[k], values.shape[k], scale[k]) for k in (0, 1)]
     (top, y, y_next, y_part), (left, x, x_next, x_part) = sides
     rows = values.astype(np.float64)
     rows = rows[y] + (rows[y_next] - rows[y]) * y_part[:, None]
     found = rows[:, x] + (rows[:, x_next] - rows[:, x]) * x_part
-    whole[top : top + len(y), left : left + len(x)] = np.where(found > 0, 255, 0)
-    return whole
+    return top, left, np.where(found > 0, 255, 0).astype(np.uint8)
 
 
 def _along(low: float, high: float, length: int, count: int, scale: np.ndarray) -> tuple[int, Any, Any, Any]:
@@ -119,13 +114,14 @@ def findings(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Map
             f"{spec.kind}: threshold is {threshold}, expected a score from {LEAST_SCORE}, below which boxes are left out, to 1"
         )
     landmarks, masks = outputs.get("landmarks"), outputs.get("masks")
+    shape = (picture.shape[0], picture.shape[1])
     items: list[Finding] = []
     for k in np.flatnonzero(outputs["scores"] >= threshold)[:top]:
         box, index = Box(*map(float, outputs["boxes"][k])), int(outputs["classes"][k])
         items.append(
             Finding(
                 spec.label(index), float(outputs["scores"][k]), index, box, None if landmarks is None else landmarks[k],
-                None if masks is None else mask_in(box, masks[k], outputs["mask_scale"], picture),
+                None if masks is None else masked(shape, partial(mask_in, box, masks[k], outputs["mask_scale"], shape)),
             )
         )  # fmt: skip
     return Findings(spec.kind, picture, items, spec.options.get("joints", ()))
