@@ -174,7 +174,8 @@ def test_ctrl_c_ends_a_training_whose_first_batch_is_compiled(tmp_path: Path) ->
 
 
 SLOW_STEPS = """
-import time, singe.train.steps.step
+import time, singe.ending, singe.train.steps.step
+singe.ending.INTERRUPT_SECONDS = 60
 step, count = singe.train.steps.step.TrainStep.__call__, 0
 def slow(*given):
     global count
@@ -185,6 +186,9 @@ def slow(*given):
     return step(*given)
 singe.train.steps.step.TrainStep.__call__ = slow
 """
+"""A third step that lasts. No end by force cuts off what a training says at its end, on a machine however busy."""
+AT_ONCE = 30.0
+"""Seconds from Ctrl-C to the end of a process that does not wait for that step."""
 
 
 @pytest.mark.slow
@@ -197,7 +201,7 @@ def test_ctrl_c_does_not_wait_for_a_long_batch_unless_much_would_be_lost(lost: f
     if not lost:
         process.process.send_signal(signal.SIGINT)
         process.wait("Ctrl-C again ends at once")
-    assert process.interrupt() < SECOND
+    assert process.interrupt() < AT_ONCE
     assert process.process.returncode == 130
     assert "2 steps in" in process.text
     assert "kept: nothing, as no checkpoint was written yet" in process.text
@@ -216,7 +220,7 @@ def test_a_dashboard_that_was_asked_to_stop_ends_at_once_if_it_is_asked_again(wa
     process.wait("stopping after this batch")
     if way == "q":
         process.press("q")
-    assert process.ended(signal.SIGINT if way == "Ctrl-C" else None) < SECOND
+    assert process.ended(signal.SIGINT if way == "Ctrl-C" else None) < AT_ONCE
     assert process.process.returncode == 130
     assert "2 steps in" in process.text
     assert "kept: nothing, as no checkpoint was written yet" in process.text
