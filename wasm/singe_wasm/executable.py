@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 from weakref import WeakSet
@@ -46,16 +45,19 @@ MAX_PLANS: Final = 64
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
 
-@dataclass(frozen=True)
 class Placed:
     """A Plan with its words as the driver takes them. where: a place whose address differs from run to run ↦ the words
     that hold its address. last: the address that they hold now."""
 
-    plan: Plan
-    words: np.ndarray  # uint32
-    where: Mapping[Place, Sequence[int]]
-    starts: Sequence[int]  # of the slots
-    last: dict[Place, int] = field(default_factory=dict)
+    def __init__(
+        self, plan: Plan, words: np.ndarray, where: Mapping[Place, Sequence[int]], starts: Sequence[int]
+    ) -> None:
+        """words: uint32. starts: of the slots."""
+        self.plan: Final = plan
+        self.words: Final = words
+        self.where: Final = where
+        self.starts: Final = starts
+        self.last: Final[dict[Place, int]] = {}
 
 
 class WasmExecutable:

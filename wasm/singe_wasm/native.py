@@ -1,19 +1,16 @@
-"""The backend "wasm" outside of pages: Programs of WasmTarget run by wasmtime. The only file that imports wasmtime."""
+"""The backend "wasm" outside of pages: Programs of WasmTarget run by wasmtime."""
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from platform import machine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import numpy as np
-import wasmtime
 
 from singe.extension import (
     DeviceError,
@@ -36,8 +33,10 @@ from singe.extension import words as heads
 
 from .calls import ALONE, NAME
 from .executable import WasmExecutable
+from .libwasmtime import WasmEngine, WasmFunction, WasmInstance, WasmModule, WasmStore, WasmtimeError
 from .runtime import WasmRuntime
 
+Answer = TypeVar("Answer")
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
 _SPARE: Final = 1 << 22
@@ -92,14 +91,13 @@ class NativeExecutable(WasmExecutable):
             engine.calls.append((at, None, begin, time.perf_counter()))
 
 
-@dataclass(eq=False)
 class Linked:
-    """A module and its exports, valid as long as the engine has this store."""
+    """A module, and what it is in the engine's store, if it is there."""
 
-    module: wasmtime.Module
-    bytes: int
-    store: wasmtime.Store | None = None
-    exports: Any = None
+    def __init__(self, module: WasmModule, size: int) -> None:
+        self.module: Final = module
+        self.bytes: Final = size
+        self.instance: WasmInstance | None = None
 
 
 class WasmtimeEngine:
@@ -117,13 +115,9 @@ class WasmtimeEngine:
     limit: int | None = None
 
     def __init__(self) -> None:
-        config = wasmtime.Config()
-        config.wasm_relaxed_simd = True
-        config.cranelift_opt_level = "speed"
         self._is_stoppable: Final = time_limit().is_finite
-        config.epoch_interruption = self._is_stoppable
-        self._engine: Final = wasmtime.Engine(config)
-        self._store, self._linear = self._opened(1)
+        self._engine: Final = WasmEngine(self._is_stoppable)
+        self._store = self._opened(1)
         self._held = 0  # bytes of the modules instantiated in the store
         self._linked: Final[WeakSet[Linked]] = WeakSet()
         self._heap: Final = Heap(self._grow)
@@ -132,17 +126,15 @@ class WasmtimeEngine:
         for a copy), its start and its end."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
-        _engines.add(self)
 
-    def _opened(self, pages: int) -> tuple[wasmtime.Store, wasmtime.Memory]:
-        store = wasmtime.Store(self._engine)
-        store.set_limits(instances=2**31 - 1)  # `link` bounds their bytes; wasmtime would stop at 10,000
+    def _opened(self, pages: int) -> WasmStore:
+        store = WasmStore(self._engine, pages, _MOST_PAGES)
         if self._is_stoppable:
             store.set_epoch_deadline(1)
-        return store, wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(pages, _MOST_PAGES)))
+        return store
 
     def _grow(self, count: int) -> None:
-        size = self._linear.size(self._store)
+        size = self.reserved // _PAGE
         pages = -(-count // _PAGE) - size
         if pages <= 0:
             return
@@ -152,13 +144,13 @@ class WasmtimeEngine:
         # Grow in large steps: each may move the memory.
         wanted = min(max(pages, size // 4), most - size)
         try:
-            self._linear.grow(self._store, max(wanted, pages))
-        except wasmtime.WasmtimeError as e:
+            self._store.grow(max(wanted, pages))
+        except WasmtimeError as e:
             raise DeviceError(f"wasm: cannot grow the memory to {bytes_text(count)} (it ends at 4 GiB): {e}") from None
 
     @property
     def reserved(self) -> int:
-        return self._linear.data_len(self._store)
+        return self._store.size
 
     @property
     def untouched(self) -> int:
@@ -182,11 +174,9 @@ class WasmtimeEngine:
 
     def _pointer(self, address: int, count: int) -> int:
         """A native pointer to so many bytes of the memory, valid until it grows."""
-        if not 0 <= address <= self._linear.data_len(self._store) - count:
+        if not 0 <= address <= self.reserved - count:
             raise DeviceError(f"wasm: the program uses {count} bytes at {address}, beyond the memory's end")
-        base = ctypes.cast(self._linear.data_ptr(self._store), ctypes.c_void_p).value
-        assert base is not None
-        return base + address
+        return self._store.data + address
 
     def write(self, address: int, array: np.ndarray) -> None:
         ctypes.memmove(self._pointer(address, array.nbytes), array.ctypes.data, array.nbytes)
@@ -197,54 +187,51 @@ class WasmtimeEngine:
     def link(self, binary: bytes) -> Linked:
         used = sum(linked.bytes for linked in self._linked)
         try:
-            if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
+            if self._held > 2 * used + self.reserved + _SPARE:
                 self._move(self.reserved)
             linked = Linked(self._compiled(binary), _MODULE + len(binary))
-            self._exports(linked)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
+            self._instance(linked)
+        except WasmtimeError as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
         self._linked.add(linked)
         return linked
 
-    def _compiled(self, binary: bytes) -> wasmtime.Module:
-        """The module as machine code: that of an earlier process, if wasmtime takes it, which checks that it was made by its own version,
-        for this processor and for this configuration."""
+    def _compiled(self, binary: bytes) -> WasmModule:
+        """The module as machine code: that of an earlier process, if wasmtime takes it."""
         key = entry_key(version_of("wasmtime"), machine(), self._is_stoppable, binary)
         kept = recall_entry("wasm", key)
         if kept is not None:
-            with suppress(wasmtime.WasmtimeError):
-                return wasmtime.Module.deserialize(self._engine, bytes(kept))
-        made = wasmtime.Module(self._engine, binary)
+            with suppress(WasmtimeError):
+                return WasmModule.deserialized(self._engine, bytes(kept))
+        made = WasmModule.compiled(self._engine, binary)
         code = (module.serialize() for module in [made])
         keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", code)
         return made
 
     def arguments(self, module: Linked, name: str) -> int | None:
-        function = self._exports(module).get(name)
-        if not isinstance(function, wasmtime.Func):
-            return None
-        params = function.type(self._store).params
-        return len(params) if all(str(p) == "i32" for p in params) else None
+        function = self._instance(module).function(name)
+        return None if function is None else function.count
 
-    def _exports(self, linked: Linked) -> Any:
-        if linked.store is not self._store:
-            instance = self._stopped_in_time(wasmtime.Instance, linked.module, [self._linear])
-            linked.store, linked.exports = self._store, instance.exports(self._store)
+    def _instance(self, linked: Linked) -> WasmInstance:
+        found = linked.instance
+        if found is None or found.store is not self._store:
+            found = linked.instance = self._stopped_in_time(WasmInstance, self._store, linked.module)
             self._held += linked.bytes
-        return linked.exports
+        return found
 
     def _move(self, count: int) -> None:
         """Open another store, with a copy of so many bytes of the memory; modules follow as they are run."""
-        store, elements = self._store, self._pointer(0, count)
-        self._store, self._linear = self._opened(-(-count // _PAGE))
+        store = self._store
+        self._store = self._opened(-(-count // _PAGE))
         self._held = 0
-        ctypes.memmove(self._pointer(0, count), elements, count)
-        store.close()
+        ctypes.memmove(self._pointer(0, count), store.data, count)
+        for linked in self._linked:  # the store goes once nothing is in it
+            linked.instance = None
 
     def run(self, module: Linked, words: np.ndarray, at: int) -> int:
-        exports = self._exports(module)
+        instance = self._instance(module)
         if self.calls is not None:
-            return self._run_timed(exports, words, at, self.calls)
+            return self._run_timed(instance, words, at, self.calls)
         if words.nbytes > self._words[1]:
             if self._words[1]:
                 self.give(*self._words)
@@ -252,38 +239,45 @@ class WasmtimeEngine:
         start = self._words[0]
         self.write(start, words)
         end = start + words.nbytes
-        stopped = self._call(exports[NAME], signed(start + 4 * at), signed(end))
-        if type(stopped) is not int:
-            raise FormatError(f"wasm: the module's function {NAME} answers {stopped!r:.40}, expected an int32")
+        stopped = self._call(self._function(instance, NAME), signed(start + 4 * at), signed(end))
+        if stopped is None:
+            raise FormatError(f"wasm: the module's function {NAME} answers None, expected an int32")
         stopped %= 1 << 32
         if stopped != end:
             self.read(start, words)  # the run has changed the counts of remaining turns in them
         return (stopped - start) // 4
 
-    def _stopped_in_time(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _stopped_in_time(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """A call in the store, which the thread's time limit ends."""
         limit = time_limit()
         if not (self._is_stoppable and limit.is_finite):
-            return function(self._store, *arguments)
+            return function(*arguments)
         self._store.set_epoch_deadline(1)
         try:
             with stopped_by(self._engine.increment_epoch, limit.end):
-                return function(self._store, *arguments)
-        except wasmtime.Trap:
+                return function(*arguments)
+        except WasmtimeError:
             limit.check()
             raise
         finally:
             self._store.set_epoch_deadline(1)
 
-    def _call(self, function: Any, *arguments: int) -> Any:
+    @staticmethod
+    def _function(instance: WasmInstance, name: str) -> WasmFunction:
+        found = instance.function(name)
+        if found is None:
+            raise FormatError(f"wasm: the module has no function {name} of int32")
+        return found
+
+    def _call(self, function: WasmFunction, *arguments: int) -> int | None:
         try:
             return self._stopped_in_time(function, *arguments)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
+        except WasmtimeError as e:
             why = str(e).rpartition("wasm trap: ")[2].strip()
             raise DeviceError(f"wasm: a kernel failed: {why}") from None
 
     def _run_timed(
-        self, exports: Any, words: np.ndarray, at: int, calls: list[tuple[int, int | None, float, float]]
+        self, instance: WasmInstance, words: np.ndarray, at: int, calls: list[tuple[int, int | None, float, float]]
     ) -> int:
         values = words.view(np.int32).tolist()
         holds = np.zeros(1, np.bool_)
@@ -302,7 +296,7 @@ class WasmtimeEngine:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target, count), self._pointer(source, count), count)
             else:
-                self._call(exports[f"k{values[k]}"], *given, *ALONE)
+                self._call(self._function(instance, f"k{values[k]}"), *given, *ALONE)
                 given += ALONE
             calls.append((k, None if values[k] == heads.COPY else len(given), begin, time.perf_counter()))
         return words.size
@@ -312,43 +306,26 @@ class WasmtimeEngine:
         if arguments is None:
             return 0.0
         if arguments not in self._call_seconds:
-            text = f'(module (func (export "f") (param {"i32 " * arguments})))'
-            empty: Any = wasmtime.Instance(self._store, wasmtime.Module(self._engine, text), []).exports(self._store)[
-                "f"
-            ]
+            from .code.encode import Body, integers, module  # noqa: PLC0415 (who runs Programs pays nothing for what writes code)
+
+            code = module({"f": Body(integers(arguments)).finish()}, {}, relaxed=False)
+            empty = self._function(WasmInstance(self._store, WasmModule.compiled(self._engine, code)), "f")
             given = [0] * arguments
             times = []
             for _ in range(_PROBES):
                 start = time.perf_counter()
-                empty(self._store, *given)
+                empty(*given)
                 times.append(time.perf_counter() - start)
             self._call_seconds[arguments] = sorted(times)[_PROBES // 2]
         return self._call_seconds[arguments]
-
-    def owners(self) -> Iterator[Any]:
-        """The objects through which the engine owns memory of wasmtime."""
-        yield self
-        yield from self._linked
 
     def describe(self) -> Mapping[str, Any]:
         return {
             "engine": f"wasmtime {version_of('wasmtime')}",
             "features": sorted(self.features),
-            "memory": self._linear.data_len(self._store),
+            "memory": self.reserved,
             "used": self._heap.used,
         }
-
-
-_engines: Final[WeakSet[WasmtimeEngine]] = WeakSet()
-
-
-@atexit.register
-def _leave_to_the_process() -> None:
-    """Let what wasmtime owns live until the process ends. Objects that a module holds may outlive the functions that free
-    them, and would complain; to free them here would be too early for threads, and for functions that still run at the end."""
-    for engine in _engines:
-        for owner in engine.owners():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
 
 
 def signed(word: int) -> int:

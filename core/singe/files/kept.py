@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import os
 import shutil
 import stat
@@ -33,7 +32,6 @@ from ..late_dataclass import dataclass
 from .folder import OFF, cache_folder, is_off
 from .local import clear_parts, in_parts, reason, write
 
-_log: Final = logging.getLogger("singe")
 MAX_BYTES: Final = 4 << 30
 """Bytes that all entries take together."""
 MAX_ENTRY_BYTES: Final = MAX_BYTES // 2
@@ -287,6 +285,10 @@ def _tell(error: Exception) -> None:
         return
     text = str(error) if isinstance(error, _Distrusted) else f"{kept_folder()}: {reason(error)}"
     if text not in _told:
+        import logging  # noqa: PLC0415 (it takes 3 ms, and is needed by whoever is told)
+
         _told.add(text)
         level = logging.WARNING if isinstance(error, _Distrusted) else logging.INFO
-        _log.log(level, "compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF)
+        logging.getLogger("singe").log(
+            level, "compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF
+        )

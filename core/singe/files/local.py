@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import mmap
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -102,7 +101,7 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False, mode: int | 
         with path.open("wb") as file:
             file.writelines(pieces)
         return
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_PART}")  # of this writer alone
+    part = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_PART}")  # of this writer alone
     try:
         with at_end(lambda: part.unlink(missing_ok=True)):
             with part.open("wb") as file:
@@ -142,7 +141,7 @@ def write_files(folder: Path, files: Mapping[str, Any]) -> None:
     else is left. A process that is killed meanwhile leaves no mixture either, if the last file is that without which the
     others are not read."""
     own = [p for p in (folder, *folder.parents) if not p.exists()]  # which are removed again, if they stay empty
-    beside = folder / f"{_BESIDE}{secrets.token_hex(4)}"
+    beside = folder / f"{_BESIDE}{os.urandom(4).hex()}"
     new, old = beside / "new", beside / "old"
     placed: list[str] = []
     done = False

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from .download import downloaded, fetched
+from ..lazy_names import LateModule
 from .local import inside
 from .urls import ZOO, is_url
+
+if TYPE_CHECKING:
+    from . import download as downloads
+else:
+    downloads = LateModule("files.download")
 
 
 def local_file(path: str | Path, beside: str | None = None) -> Path:
@@ -16,7 +22,7 @@ def local_file(path: str | Path, beside: str | None = None) -> Path:
     if not isinstance(path, str) or not is_url(path):
         return Path(path) if beside is None else inside(Path(path).parent, beside)
     if not path.startswith(ZOO):
-        return downloaded(path, beside)
+        return downloads.downloaded(path, beside)
     if beside is not None:
         raise InputError(f"{path}: it names the file {beside!r:.80}, which is not in the zoo")
     from . import zoo  # noqa: PLC0415 (who names no model of the zoo pays nothing for it)
@@ -37,7 +43,7 @@ def is_language(path: str | Path) -> bool:
 async def fetched_bytes(path: str) -> bytes:
     """For a page: the bytes of a URL or a ready model, compared with their hash."""
     if not path.startswith(ZOO):
-        return await fetched(path)
+        return await downloads.fetched(path)
     from . import zoo  # noqa: PLC0415
 
-    return await fetched(zoo.address(path))
+    return await downloads.fetched(zoo.address(path))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import sys
-import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
@@ -146,7 +145,9 @@ class BlockWriter:
         """Move the pieces to the file."""
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the writer; its mapping lives on)
+                from tempfile import TemporaryFile  # noqa: PLC0415 (what is loaded needs none)
+
+                self._file = TemporaryFile()  # noqa: SIM115 (closed with the writer; its mapping lives on)
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._written)
             for piece in self._pieces.values():

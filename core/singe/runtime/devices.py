@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -35,7 +34,6 @@ CHOSEN: Final[Mapping[str, Callable[[BackendFactory], object]]] = {
 
 SLOW: Final = '%s runs in software here (%s): right, but slow, about 1 GFLOP/s; device="wasm" or "numpy" is faster'
 
-_log: Final = logging.getLogger("singe")
 _opening: Final = threading.Lock()
 _told: Final[set[str]] = set()
 """The devices that were asked for by name."""
@@ -100,7 +98,9 @@ async def _chosen(name: str | Device, opened: Callable[[str], MaybeAwaitable[Dev
     if among is None:
         found = await resolve_async(opened(name))
         if name not in _told and (facts := found.describe()).get("software"):
-            _log.warning(SLOW, name, facts["adapter"])
+            import logging  # noqa: PLC0415 (it takes 3 ms)
+
+            logging.getLogger("singe").warning(SLOW, name, facts["adapter"])
         _told.add(name)
         return found
     reasons: list[str] = []

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from singe.program.block import SHARED
 from singe_wasm.calls import NAME
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
+libwasmtime = pytest.importorskip("singe_wasm.libwasmtime")
 
 
 @pytest.mark.slow
@@ -59,7 +61,7 @@ def test_any_number_of_modules_come_and_go(monkeypatch: pytest.MonkeyPatch) -> N
     code = next(code for code in program.modules.values() if isinstance(code, bytes))
     engine.take(1 << 28)
     compiled = engine.link(code).module
-    monkeypatch.setattr(native.wasmtime, "Module", lambda *_: compiled)
+    monkeypatch.setattr(native.WasmtimeEngine, "_compiled", lambda *_: compiled)
     for _ in range(10_500):
         module = engine.link(code)
     assert engine.arguments(module, NAME) == 2
@@ -177,3 +179,17 @@ def test_states_begin_with_zeros_also_where_others_were() -> None:
             np.testing.assert_array_equal(session(ones), k * ones)
         del session
         gc.collect()
+
+
+def test_functions_are_declared_as_the_package_declares_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a version that is not known yet; one with another interface is refused."""
+    monkeypatch.setattr(libwasmtime, "CHECKED", frozenset())
+    libwasmtime.library.__wrapped__()
+    changed = {"wasmtime_store_limiter": " pss", "wasmtime_no_such_function": "p "}
+    found = libwasmtime.differences(import_module("wasmtime._bindings"), {**libwasmtime.FUNCTIONS, **changed})
+    assert found == [*changed]
+    monkeypatch.setattr(libwasmtime, "differences", lambda _: found)
+    with pytest.raises(
+        DeviceError, match=r"another C interface .*\(wasmtime_store_limiter, wasmtime_no.*; install wasmtime "
+    ):
+        libwasmtime.library.__wrapped__()

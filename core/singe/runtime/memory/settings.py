@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from ...errors import DeviceError, InputError
+from ...late_dataclass import dataclass
 from ...shapes import bytes_text
 
 Strategy: TypeAlias = Literal["exclusive", "pages", "exact"]
@@ -19,7 +19,7 @@ UNITS: Final = {
 _AMOUNT: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)\s*")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Memory:
     """How a device takes memory: `sg.Cuda(0, memory=sg.Memory("pages", limit="8 GiB"))`.
 

@@ -1,0 +1,358 @@
+"""wasmtime's library, called through its C interface.
+
+The modules of the Python package wasmtime declare 600 functions and 300 types when they are imported, which takes 20 to 28 ms, as much as all
+else that a Program needs that was compiled before. Declared here are the functions that native.py needs. Their declarations are those of the
+versions in CHECKED; those of another version are compared with the package's own, and a difference is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from weakref import finalize
+
+from singe.extension import DeviceError, version_of
+
+CHECKED: Final = frozenset({"50"})
+"""Major versions of wasmtime whose declarations are known to be these."""
+_ENDINGS: Final = frozenset({".so", ".dylib", ".dll"})
+"""How the names of libraries end."""
+TYPES: Final[dict[str, Any]] = {
+    "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "s": ctypes.c_int64, "i": ctypes.c_int, "c": ctypes.c_uint8, "b": ctypes.c_bool,
+}  # fmt: skip
+"""A letter of FUNCTIONS ↦ the type; p is a pointer to anything."""
+FUNCTIONS: Final = {
+    "wasm_byte_vec_delete": " p",
+    "wasm_config_new": "p ",
+    "wasm_engine_delete": " p",
+    "wasm_engine_new_with_config": "p p",
+    "wasm_functype_delete": " p",
+    "wasm_functype_params": "p p",
+    "wasm_functype_results": "p p",
+    "wasm_memorytype_delete": " p",
+    "wasm_trap_delete": " p",
+    "wasm_trap_message": " pp",
+    "wasm_valtype_kind": "c p",
+    "wasmtime_config_cranelift_opt_level_set": " pc",
+    "wasmtime_config_epoch_interruption_set": " pb",
+    "wasmtime_config_wasm_relaxed_simd_set": " pb",
+    "wasmtime_context_set_epoch_deadline": " pl",
+    "wasmtime_engine_increment_epoch": " p",
+    "wasmtime_error_delete": " p",
+    "wasmtime_error_message": " pp",
+    "wasmtime_func_call_unchecked": "p pppnp",
+    "wasmtime_func_type": "p pp",
+    "wasmtime_instance_export_get": "b pppnp",
+    "wasmtime_instance_new": "p pppnpp",
+    "wasmtime_memory_data": "p pp",
+    "wasmtime_memory_data_size": "n pp",
+    "wasmtime_memory_grow": "p pplp",
+    "wasmtime_memory_new": "p ppp",
+    "wasmtime_memory_size": "l pp",
+    "wasmtime_memorytype_new": "p lblbbcp",
+    "wasmtime_module_delete": " p",
+    "wasmtime_module_deserialize": "p ppnp",
+    "wasmtime_module_new": "p ppnp",
+    "wasmtime_module_serialize": "p pp",
+    "wasmtime_store_context": "p p",
+    "wasmtime_store_delete": " p",
+    "wasmtime_store_limiter": " psssss",
+    "wasmtime_store_new": "p ppp",
+}
+"""A function ↦ the letters of its result, if it has one, and of its parameters."""
+VALUE_BYTES: Final = 16
+"""Bytes of an argument or result of a function."""
+_VALUE_WORDS: Final = VALUE_BYTES // 4
+_OPTIMISED: Final = 1  # WASMTIME_OPT_LEVEL_SPEED
+_FUNCTION: Final = 0  # WASMTIME_EXTERN_FUNC
+_MEMORY: Final = 3  # WASMTIME_EXTERN_MEMORY
+_INT32: Final = 0  # WASM_I32
+_PAGE_BITS: Final = 16
+
+
+class Bytes(ctypes.Structure):
+    """wasm_byte_vec_t, and the same of pointers."""
+
+    _fields_ = (("size", ctypes.c_size_t), ("data", ctypes.c_void_p))
+
+
+class WasmHandle(ctypes.Structure):
+    """wasmtime_func_t, wasmtime_memory_t or wasmtime_instance_t: of at most 24 bytes, which only wasmtime reads."""
+
+    _fields_ = (("words", ctypes.c_uint64 * 3),)
+
+
+class Extern(ctypes.Structure):
+    """wasmtime_extern_t: what a module exports or is given."""
+
+    _fields_ = (("kind", ctypes.c_uint8), ("of", WasmHandle))
+
+
+class WasmtimeError(Exception):
+    """What wasmtime refuses, or the trap in which a function ended."""
+
+
+@cache
+def library() -> Any:
+    """The library, with its functions declared."""
+    path, version = _path(), version_of("wasmtime")
+    if version.partition(".")[0] not in CHECKED and (other := differences(import_module("wasmtime._bindings"))):
+        raise DeviceError(
+            f"wasm: wasmtime {version} has another C interface than Singe knows ({', '.join(other)}); install wasmtime "
+            f"{' or '.join(sorted(CHECKED))}"
+        )
+    made = ctypes.CDLL(path)
+    for name, letters in FUNCTIONS.items():
+        result, _, parameters = letters.partition(" ")
+        function = getattr(made, name)
+        function.restype = TYPES[result] if result else None
+        function.argtypes = [TYPES[p] for p in parameters]
+    return made
+
+
+def _path() -> str:
+    """Where the package wasmtime has its library, which is that of this machine."""
+    found = find_spec("wasmtime")
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'wasmtime'", name="wasmtime")
+    folder = Path(found.submodule_search_locations[0])
+    libraries = [path for path in folder.glob("*/*wasmtime.*") if path.suffix in _ENDINGS]
+    if len(libraries) != 1:
+        raise DeviceError(
+            f"wasm: the package wasmtime in {folder} has {len(libraries)} libraries, expected one; install it again"
+        )
+    return str(libraries[0])
+
+
+def differences(bindings: Any, functions: Mapping[str, str] = FUNCTIONS) -> list[str]:
+    """The names that the package's own bindings declare otherwise than this file, or not at all."""
+    sizes = {
+        "wasm_byte_vec_t": ctypes.sizeof(Bytes),
+        "wasm_valtype_vec_t": ctypes.sizeof(Bytes),
+        "wasmtime_extern_t": ctypes.sizeof(Extern),
+        "wasmtime_val_raw_t": VALUE_BYTES,
+    }
+    within = ("wasmtime_func_t", "wasmtime_memory_t", "wasmtime_instance_t")
+    own: dict[str, Any] = {name: getattr(bindings, name, ctypes.c_uint8) for name in (*sizes, *within)}
+    found = [name for name, size in sizes.items() if ctypes.sizeof(own[name]) != size]
+    found += [name for name in within if ctypes.sizeof(own[name]) not in (16, 24)]
+    extern = own["wasmtime_extern_t"]
+    if [getattr(extern, part, None) and getattr(extern, part).offset for part in ("kind", "of")] != [0, 8]:
+        found.append("wasmtime_extern_t")
+    for name, letters in functions.items():
+        result, _, parameters = letters.partition(" ")
+        function = getattr(bindings, f"_{name}", None)
+        declared = None if function is None else [*map(_form, (function.restype, *function.argtypes))]
+        if declared != [_form(TYPES[result] if result else None), *(_form(TYPES[p]) for p in parameters)]:
+            found.append(name)
+    return found
+
+
+def _form(kind: Any) -> str:
+    """What matters of a type to who calls a function with it."""
+    code = "" if kind is None else getattr(kind, "_type_", "P")
+    if not isinstance(code, str) or hasattr(kind, "_flags_"):  # a POINTER, a function
+        return "P"
+    return code
+
+
+def _check(error: int | None) -> None:
+    """Raise what a function answers that may fail."""
+    if error:
+        lib = library()
+        try:
+            raise WasmtimeError(_text(lib.wasmtime_error_message, error))
+        finally:
+            lib.wasmtime_error_delete(error)
+
+
+def _check_trap(trap: ctypes.c_void_p) -> None:
+    if trap.value:
+        lib = library()
+        try:
+            raise WasmtimeError(_text(lib.wasm_trap_message, trap).rstrip("\0"))
+        finally:
+            lib.wasm_trap_delete(trap)
+
+
+def _text(function: Any, of: Any) -> str:
+    message = Bytes()
+    function(of, ctypes.byref(message))
+    return _taken(message).decode(errors="replace")
+
+
+def _taken(given: Bytes) -> bytes:
+    """Bytes that wasmtime has allocated."""
+    try:
+        return ctypes.string_at(given.data, given.size) if given.size else b""
+    finally:
+        library().wasm_byte_vec_delete(ctypes.byref(given))
+
+
+def _owned(owner: object, delete: Any, pointer: Any) -> None:
+    """Have wasmtime free what it allocated once its object is gone; what is there at the end of the process goes with it."""
+    finalize(owner, delete, pointer).atexit = False
+
+
+class WasmEngine:
+    """A compiler of modules. is_stoppable: their code looks for an epoch in each loop."""
+
+    def __init__(self, is_stoppable: bool) -> None:
+        lib = library()
+        config = lib.wasm_config_new()
+        lib.wasmtime_config_wasm_relaxed_simd_set(config, True)
+        lib.wasmtime_config_cranelift_opt_level_set(config, _OPTIMISED)
+        lib.wasmtime_config_epoch_interruption_set(config, is_stoppable)
+        self.pointer: Final = lib.wasm_engine_new_with_config(config)
+        _owned(self, lib.wasm_engine_delete, self.pointer)
+
+    def increment_epoch(self) -> None:
+        library().wasmtime_engine_increment_epoch(self.pointer)
+
+
+class WasmModule:
+    """Machine code."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self.pointer: Final = pointer
+        _owned(self, library().wasmtime_module_delete, pointer)
+
+    @staticmethod
+    def compiled(engine: WasmEngine, binary: bytes) -> WasmModule:
+        made = ctypes.c_void_p()
+        _check(library().wasmtime_module_new(engine.pointer, binary, len(binary), ctypes.byref(made)))
+        return WasmModule(made)
+
+    @staticmethod
+    def deserialized(engine: WasmEngine, code: bytes) -> WasmModule:
+        """What `serialize` gave, if wasmtime takes it, which checks that it was made by its own version, for this processor and for this
+        configuration."""
+        made = ctypes.c_void_p()
+        _check(library().wasmtime_module_deserialize(engine.pointer, code, len(code), ctypes.byref(made)))
+        return WasmModule(made)
+
+    def serialize(self) -> bytes:
+        made = Bytes()
+        _check(library().wasmtime_module_serialize(self.pointer, ctypes.byref(made)))
+        return _taken(made)
+
+
+class WasmStore:
+    """A memory, and the modules that run in it."""
+
+    def __init__(self, engine: WasmEngine, pages: int, most: int) -> None:
+        """most: pages of the memory."""
+        lib = library()
+        pointer = lib.wasmtime_store_new(engine.pointer, None, None)
+        _owned(self, lib.wasmtime_store_delete, pointer)
+        # native.py bounds the bytes of instances; wasmtime would stop at 10,000.
+        lib.wasmtime_store_limiter(pointer, -1, -1, 2**31 - 1, -1, -1)
+        self._context: Final = lib.wasmtime_store_context(pointer)
+        kind, self._memory = ctypes.c_void_p(), WasmHandle()
+        _check(lib.wasmtime_memorytype_new(pages, True, most, False, False, _PAGE_BITS, ctypes.byref(kind)))
+        try:
+            _check(lib.wasmtime_memory_new(self._context, kind, ctypes.byref(self._memory)))
+        finally:
+            lib.wasm_memorytype_delete(kind)
+        self._in_large_pages(most << _PAGE_BITS)
+
+    def _in_large_pages(self, count: int) -> None:
+        """Ask the system for pages of 2 MB, where it has some: memory is there sooner that is touched for the first time."""
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+        if advice is not None:
+            advise = ctypes.CDLL(None).madvise
+            advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+            advise(self.data, count, advice)
+
+    def set_epoch_deadline(self, epochs: int) -> None:
+        """Have functions end in a trap after so many epochs."""
+        library().wasmtime_context_set_epoch_deadline(self._context, epochs)
+
+    @property
+    def data(self) -> int:
+        """A pointer to the memory, valid until it grows."""
+        return library().wasmtime_memory_data(self._context, ctypes.byref(self._memory))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the memory."""
+        return library().wasmtime_memory_data_size(self._context, ctypes.byref(self._memory))
+
+    def grow(self, pages: int) -> None:
+        before = ctypes.c_uint64()
+        _check(library().wasmtime_memory_grow(self._context, ctypes.byref(self._memory), pages, ctypes.byref(before)))
+
+
+class WasmInstance:
+    """A module in a store, whose memory it is given."""
+
+    def __init__(self, store: WasmStore, module: WasmModule) -> None:
+        self.store: Final = store
+        self._handle: Final = WasmHandle()
+        self._functions: Final[dict[str, WasmFunction | None]] = {}
+        given, trap = Extern(_MEMORY, store._memory), ctypes.c_void_p()
+        _check(
+            library().wasmtime_instance_new(
+                store._context, module.pointer, ctypes.byref(given), 1, ctypes.byref(self._handle), ctypes.byref(trap)
+            )
+        )
+        _check_trap(trap)
+
+    def function(self, name: str) -> WasmFunction | None:
+        """A function that it exports, if that takes int32 and answers nothing or an int32."""
+        if name not in self._functions:
+            self._functions[name] = self._found(name)
+        return self._functions[name]
+
+    def _found(self, name: str) -> WasmFunction | None:
+        lib, found, raw = library(), Extern(), name.encode()
+        given = ctypes.byref(self._handle)
+        if not lib.wasmtime_instance_export_get(self.store._context, given, raw, len(raw), ctypes.byref(found)):
+            return None
+        if found.kind != _FUNCTION:
+            return None
+        kind = lib.wasmtime_func_type(self.store._context, ctypes.byref(found.of))
+        try:
+            parameters, results = _kinds(lib.wasm_functype_params(kind)), _kinds(lib.wasm_functype_results(kind))
+        finally:
+            lib.wasm_functype_delete(kind)
+        if any(kind != _INT32 for kind in (*parameters, *results)) or len(results) > 1:
+            return None
+        return WasmFunction(self.store, found.of, len(parameters), bool(results))
+
+
+def _kinds(types: int) -> list[int]:
+    """The kind of each type of a wasm_valtype_vec_t."""
+    given = Bytes.from_address(types)
+    each = (ctypes.c_void_p * given.size).from_address(given.data) if given.size else ()
+    return [library().wasm_valtype_kind(kind) for kind in each]
+
+
+class WasmFunction:
+    """A function of so many int32, which answers an int32 or nothing."""
+
+    def __init__(self, store: WasmStore, handle: WasmHandle, count: int, answers: bool) -> None:
+        self.count: Final = count
+        self._store: Final = store
+        self._handle: Final = handle
+        self._answers: Final = answers
+
+    def __call__(self, *arguments: int) -> int | None:
+        if len(arguments) != self.count:  # the library does not look
+            raise WasmtimeError(f"a function takes {self.count} arguments, got {len(arguments)}")
+        values, trap = (ctypes.c_int32 * (_VALUE_WORDS * max(len(arguments), 1)))(), ctypes.c_void_p()
+        values[::_VALUE_WORDS] = arguments or (0,)
+        count = max(len(arguments), int(self._answers))
+        _check(
+            library().wasmtime_func_call_unchecked(
+                self._store._context, ctypes.byref(self._handle), ctypes.byref(values), count, ctypes.byref(trap)
+            )
+        )
+        _check_trap(trap)
+        return values[0] if self._answers else None
