@@ -7,7 +7,7 @@ vocabulary, and which features its texts may require; `join` makes a whole text 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from singe.extension import CompileError, DType, Expr, scalar
@@ -22,6 +22,8 @@ SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
 """A kind of subgroup matrix, listed among the features; static/README.md says what it guarantees."""
 WIDE_MATRIX: Final = "wide-matrix-f16-f32"
 """A feature of devices: four subgroups together multiply matrices of 16 bits straight from workgroup memory."""
+INTEGER_MATRIX: Final = "subgroup-matrix-i8-i32-16x16x32"
+"""A kind of subgroup matrix: bytes with a sign, 32 of them along the depth, and sums of 32 bits, which wrap."""
 PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
 """A feature of the language, not of the device: instructions on four bytes in a word."""
 ENTRY: Final = "main"
@@ -64,7 +66,7 @@ class Matrices:
     feature WIDE_MATRIX. workgroup_bytes, wide_bytes: of workgroup memory, and of that for wide cuts.
     ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an
     invocation goes on. barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup
-    memory.
+    memory. integers: the cuts of products of 8-bit integers, where devices may have the feature INTEGER_MATRIX.
     """
 
     types: Mapping[DType, str]
@@ -73,6 +75,7 @@ class Matrices:
     wide_bytes: int = 0
     ahead: bool = False
     barrier: str = BARRIER
+    integers: Mapping[MatrixCut, Rate] = field(default_factory=dict)
 
 
 class ShaderParts(NamedTuple):

@@ -6,11 +6,20 @@ from dataclasses import replace
 from typing import Final
 
 from singe.extension import DType, bfloat16, float16, float32
-from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect, Matrices
+from singe_gpu.dialect import (
+    INTEGER_MATRIX,
+    PACKED_DOTS,
+    SHADER_F16,
+    SUBGROUP_MATRIX,
+    SUBGROUPS,
+    WIDE_MATRIX,
+    Dialect,
+    Matrices,
+)
 from singe_gpu.rates import RATES
 
 from .elements import ELEMENTS
-from .rates import HALF_RATES, SINGLE_RATES
+from .rates import HALF_RATES, INTEGER_RATES, SINGLE_RATES
 from .text import bindings, join
 from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
 
@@ -33,7 +42,7 @@ CUDA: Final = Dialect(
     vector_words=VECTOR_WORDS,
     vector_casts=VECTOR_CASTS,
     literal=literal,
-    features=(WIDE_MATRIX, SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    features=(WIDE_MATRIX, SUBGROUP_MATRIX, INTEGER_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
     rates=RATES,
     matrices=Matrices(
         {float16: "f16", bfloat16: "bf16", float32: "f32"},
@@ -42,6 +51,7 @@ CUDA: Final = Dialect(
         WIDE_BYTES,
         ahead=True,
         barrier="subgroupBarrier();",
+        integers=INTEGER_RATES,
     ),
     max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
     join=join,

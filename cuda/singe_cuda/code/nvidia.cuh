@@ -87,9 +87,10 @@ template <class M, Order ORDER, int N> M subgroupMatrixLoad(const array<vec4<u32
   return found;
   }
 }
-template <Order ORDER, int N, class M> void subgroupMatrixStore(array<vec4<u32>, N> *tile, u32 at, const M &m, u32 stride) {
+template <Order ORDER, int N, class T, int COLUMNS, int ROWS> void subgroupMatrixStore(
+    array<vec4<u32>, N> *tile, u32 at, const subgroup_matrix_result<T, COLUMNS, ROWS> &m, u32 stride) {
   const u32 lane = threadIdx.x & 31;
-  f32 *to = (f32 *)&tile->parts[at];
+  T *to = (T *)&tile->parts[at];
   for (int k = 0; k < 8; k++) {
     const u32 row = (lane >> 2) + (k & 2 ? 8 : 0), column = (lane & 3) * 2 + (k & 1) + (k & 4 ? 8 : 0);
     to[row * stride * 4 + column] = m.sums[k];
@@ -107,6 +108,22 @@ template <Order ORDER, int N, class M> void subgroupMatrixStore(array<vec4<u32>,
     return d; \
   }
 MULTIPLY(f16, "f16") MULTIPLY(bf16, "bf16")
+// A matrix of bytes, of 32 along the depth, lies in the registers of one of halves, of 16.
+template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_matrix_left<i8, 32, 16> &a, const B &b, const M &c) {
+  M d = c;
+  for (int half = 0; half < 2; half++) {
+    i32 *s = d.sums + 4 * half;
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
+        : "r"(a.halves[0]), "r"(a.halves[1]), "r"(a.halves[2]), "r"(a.halves[3]), "r"(b.halves[2 * half]), "r"(b.halves[2 * half + 1]));
+  }
+  return d;
+}
+inline subgroup_matrix_result<i32, 16, 16> operator+(const subgroup_matrix_result<i32, 16, 16> &a, const subgroup_matrix_result<i32, 16, 16> &b) {
+  subgroup_matrix_result<i32, 16, 16> c;
+  for (int k = 0; k < 8; k++) c.sums[k] = a.sums[k] + b.sums[k];
+  return c;
+}
 template <class M> bool areFinite(const M &m) {
   f32 none = 0;
   for (int k = 0; k < 8; k++) none += m.sums[k] * 0;

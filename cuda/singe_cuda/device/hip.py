@@ -106,4 +106,5 @@ class HipBackend(GpuRuntime):
     def __init__(self, number: int) -> None:
         gpu = HipGpu(number)
         tuner = Tuner(gpu, HIP, gpu.label) if wanted(software=False) else None
-        super().__init__(f"hip:{number}", gpu, HipTarget(*((tuner.choose, gpu.label) if tuner else ())))
+        target = HipTarget(tuner.choose, gpu.label) if tuner else HipTarget()
+        super().__init__(f"hip:{number}", gpu, target)

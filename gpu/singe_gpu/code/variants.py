@@ -13,14 +13,18 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Port, Printed, Variant
 
-from ..dialect import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect
+from ..dialect import ENTRY, INTEGER_MATRIX, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect
 from .shader import Shader, Text
 
 MATRIX_FEATURES: Final = (SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX)
 """The features that a text with subgroup matrices requires."""
 WIDE_FEATURES: Final = (*MATRIX_FEATURES, WIDE_MATRIX)
 """Those of a text in a wide cut."""
-_ON_MATRICES: Final = {WIDE_MATRIX: WIDE_FEATURES, SUBGROUP_MATRIX: MATRIX_FEATURES}
+_ON_MATRICES: Final = {
+    WIDE_MATRIX: WIDE_FEATURES,
+    SUBGROUP_MATRIX: MATRIX_FEATURES,
+    INTEGER_MATRIX: (SUBGROUPS, INTEGER_MATRIX),
+}
 Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 

@@ -20,9 +20,10 @@ from typing import Final, TypeAlias, TypeVar
 from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, float32, known, product
 
 from ..code.shader import Shader, Text
-from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
+from ..dialect import INTEGER_MATRIX, PACKED_DOTS, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
 from ..rates import Cut, MatrixCut, Rate, Tile
 from .gemm import print_contraction
+from .integer_matrix import print_integer_matrix
 from .integers import print_integers
 from .matrix import elements, fitting, print_matrix
 from .nest import print_kernel
@@ -120,12 +121,15 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
 
 def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
+    if INTEGER_MATRIX in shader.features:
+        costs_of = costs(c, shader.dialect.matrices.integers, sizes)
+        return print_integer_matrix(c, min(costs_of, key=costs_of.__getitem__), shader)
     if SUBGROUP_MATRIX in shader.features:
         return print_matrix(c, _on_matrices(shader.dialect, c, sizes, WIDE_MATRIX in shader.features), shader)
     if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.features:
             return print_integers(c, shader)
-        shader.wanted_features.add(PACKED_DOTS)
+        shader.wanted_features |= {PACKED_DOTS, INTEGER_MATRIX}
     if cut is not None and _gains(shader.dialect, c, sizes):
         shader.wanted_features.add(SUBGROUP_MATRIX)
         if _on_matrices(shader.dialect, c, sizes, wide=True).wide:

@@ -17,9 +17,10 @@ from singe.compiler.compile import compile_graph
 from singe.dtypes import bfloat16, float16, float32, float64, int8, int64
 from singe.graph import Builder, Graph
 from singe.model.files import load
+from singe.ops.kinds import ROWS
 from singe.shapes import Dim, size
 from singe_cuda.code.dialect import CUDA
-from singe_cuda.code.rates import HALF_RATES, SINGLE_RATES
+from singe_cuda.code.rates import HALF_RATES, INTEGER_RATES, SINGLE_RATES
 from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from singe_cuda.device.driver import architectures, compile_text
 from singe_cuda.device.gpu import HOPPER, OPTIONS, architecture_of
@@ -217,3 +218,22 @@ def test_a_product_whose_depth_lies_in_pieces_is_computed_on_tensor_cores() -> N
     heads = b.reshape(b.transpose(x, perm=(0, 2, 1, 3)), shape=(8, 128, 384))
     (text,) = (text for text in texts_of([Graph((x, w), (b.dot(heads, w),), ("y",))]) if "copyAhead" in text)
     assert "subgroup_matrix_left<f32" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", INTEGER_RATES, ids=str)
+def test_products_of_integers_are_computed_on_tensor_cores(nvrtc: None, cut: Any) -> None:
+    """With weights along and across the depth, and where a row is no whole vectors; the variant after it has products of bytes."""
+    only = replace(CUDA, matrices=replace(CUDA.matrices, integers={cut: Rate(1, 1, 0)}))
+    texts = []
+    for (m, k, n), turned in (((1024, 512, 1024), False), ((1030, 259, 1027), True)):
+        b = Builder()
+        x, w = b.input("x", (m, k), float32), b.input("w", (n, k) if turned else (k, n), int8)
+        row = ROWS["dot_integers"]
+        y = b.apply(row, x, b.transpose(w, perm=(1, 0)) if turned else w)
+        found = compile_graph(Graph((x, w), (y,), ("y",)), GpuTarget(only))
+        texts += [str(text) for text in found.modules.values() if "subgroup_matrix_left<i8" in str(text)]
+        assert any("dot4I8Packed" in str(text) for text in found.modules.values())
+    assert len(texts) == 2
+    assert not any(map(launch_bytes, texts))
+    assert refused(texts, 80) == ""

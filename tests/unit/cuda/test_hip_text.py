@@ -25,40 +25,13 @@ HOST: Final = Path(__file__).with_name("hip_host.hpp")
 FLAGS: Final = ("-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unknown-pragmas")
 CARDS: Final = ("gfx90a", "gfx1030")
 """A card of 64 invocations in a wave, and one of 32."""
-FUNCTIONS: Final = frozenset(
-    [
-        "DeviceGet",
-        "DeviceGetDefaultMemPool",
-        "DeviceGetName",
-        "DevicePrimaryCtxRelease",
-        "DevicePrimaryCtxRetain",
-        "DeviceSynchronize",
-        "DeviceTotalMem",
-        "DriverGetVersion",
-        "CtxSetCurrent",
-        "EventCreateWithFlags",
-        "EventDestroy",
-        "EventElapsedTime",
-        "EventRecord",
-        "FreeAsync",
-        "FuncSetAttribute",
-        "GetDeviceCount",
-        "HostRegister",
-        "MallocAsync",
-        "MemPoolSetAttribute",
-        "MemPoolTrimTo",
-        "MemcpyDtoDAsync",
-        "MemcpyDtoHAsync",
-        "MemcpyHtoDAsync",
-        "ModuleGetFunction",
-        "ModuleLaunchKernel",
-        "ModuleLoadData",
-        "ModuleUnload",
-        "StreamCreateWithFlags",
-        "StreamDestroy",
-        "StreamSynchronize",
-    ]
-)
+FUNCTIONS: Final = frozenset((
+    "DeviceGet", "DeviceGetDefaultMemPool", "DeviceGetName", "DevicePrimaryCtxRelease", "DevicePrimaryCtxRetain", "DeviceSynchronize",
+    "DeviceTotalMem", "DriverGetVersion", "CtxSetCurrent", "EventCreateWithFlags", "EventDestroy", "EventElapsedTime", "EventRecord",
+    "FreeAsync", "FuncSetAttribute", "GetDeviceCount", "HostRegister", "MallocAsync", "MemPoolSetAttribute", "MemPoolTrimTo",
+    "MemcpyDtoDAsync", "MemcpyDtoHAsync", "MemcpyHtoDAsync", "ModuleGetFunction", "ModuleLaunchKernel", "ModuleLoadData",
+    "ModuleUnload", "StreamCreateWithFlags", "StreamDestroy", "StreamSynchronize",
+))  # fmt: skip
 """Functions of HIP that take what those of CUDA's driver take."""
 
 
