@@ -25,6 +25,51 @@ TASK_PAGES: Final = {
 """A task's medium ↦ its page."""
 _SHARED: Final = {"/* page.css */\n": "page.css", "/* task.css */\n": "task.css", "// task-page.js\n": "task-page.js"}
 """A comment ↦ the file whose text stands in its place: the style that all of them have, and style and script of all pages of tasks."""
+_POLICIES: Final = {
+    "bundle.html": ("", "img-src data:"),
+    "chat.html": ("", "img-src data:"),
+    "task.html": ("", "img-src 'self' data: blob:; media-src 'self' blob:"),
+    "sounds.html": (" blob:", "img-src 'self' data: blob:; media-src 'self' blob:"),
+    "texts.html": ("", "img-src 'self' data:"),
+    "speech.html": (" blob:", "img-src 'self' data:; media-src 'self' blob:"),
+    "translate.html": ("", "img-src 'self' data:"),
+}
+"""A page ↦ which scripts it allows beside those of its folder (what hears a microphone is made of text), and which pictures and sounds."""
+_PARTS: Final = {
+    "head": """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'{scripts} 'wasm-unsafe-eval' 'script-hash'; \
+style-src 'style-hash'; connect-src 'self'; worker-src 'self' blob:; {media}; base-uri 'none'; form-action 'none'">
+<link rel="icon" href="data:,">
+<!-- hints -->
+""",
+    "opening": """\
+<main>
+<header>
+<!-- site -->
+<h1 id="name">{title}</h1>
+<!-- choices -->
+<label class="quiet">Device <select id="device" data-testid="backend"></select></label>
+</header>
+""",
+    "state": """\
+<progress id="progress" data-testid="progress" aria-label="Loading the model" max="1" hidden></progress>
+<p id="status" role="status" class="quiet" data-testid="status" data-state="loading">Loading …</p>
+<p id="time" class="quiet" data-testid="time"></p>
+""",
+    "end": """\
+<p id="size" class="quiet" data-testid="size"></p>
+<noscript>This page runs a neural network in the browser: it needs JavaScript.</noscript>
+</main>
+""",
+}
+"""A comment ↦ what stands in its place: the head of all pages, and of those of tasks the beginning (`<!-- opening: TITLE -->`), the lines that
+say how far it is, and the end."""
+_PART: Final = re.compile(rf"<!-- ({'|'.join(_PARTS)})(?:: (.*))? -->\n")
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"
 _SAMPLES: Final = "<!-- samples -->"
@@ -38,7 +83,11 @@ def own_page(
     """A page of static/. hints: goes into its head. folder: where its bundle lies, an address relative to the page that ends with
     a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures or sounds to try ↦
     what they are; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
-    page = (static_folder() / name).read_text("utf-8")
+    scripts, media = _POLICIES[name]
+    page = _PART.sub(
+        lambda mark: _PARTS[mark[1]].format(scripts=scripts, media=media, title=mark[2]),
+        (static_folder() / name).read_text("utf-8"),
+    )
     for comment, file in _SHARED.items():
         page = page.replace(comment, (static_folder() / file).read_text("utf-8"))
     page = page.replace('"./', f'"{folder}')
