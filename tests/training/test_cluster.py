@@ -361,6 +361,19 @@ def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
         np.testing.assert_allclose(step.state()[name], x, rtol=1e-4, atol=1e-6)
 
 
+def test_a_worker_that_is_lost_after_a_step_was_told_loses_none(fake: FakeRay) -> None:
+    """What asks for the states waits for the step, which the others do again."""
+    step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+    y = np.arange(6) % 2
+    fake.fails = {(k, name): fake.RayError("lost") for k in (0, 1) for name in ("update", "done")}
+    assert step(X[:6], y) == pytest.approx(whole(X[:6], y), rel=1e-5)
+    assert step.workers == 3
+    found = step.state()
+    assert step.workers == 1
+    for name, x in whole.state().items():
+        assert name == "key" or np.allclose(found[name], x, rtol=1e-4, atol=1e-6)
+
+
 def test_what_was_learned_stays_when_workers_end(fake: FakeRay) -> None:
     step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
     y = np.arange(6) % 2

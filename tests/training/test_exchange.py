@@ -117,6 +117,7 @@ def test_a_group_that_loses_a_worker_forms_another_and_loses_no_step(ray: Any, t
         found.append(step(x, Y[: len(x)]))
         wanted.append(one(x, Y[: len(x)]))
     assert step.exchange == "gloo"
+    step.state()
     assert step._done == 5
     assert found == pytest.approx(wanted, rel=0.3), "batch norms see parts of the batch"
     states = [ray.get(worker.state.remote()) for worker in step._workers]

@@ -123,8 +123,9 @@ class GroupExchange:
     def begin(self, parts: Sequence[Sequence[Any]]) -> tuple[list[Share], Sequence[Sequence[Any]]]:
         items = [items_of(part) for part in parts] + [0] * (len(self._workers) - len(parts))
         given = [w.share_here.remote(*part) for w, part in zip(self._workers, parts, strict=False)]
-        reduced = [w.reduce.remote(n / sum(items)) for w, n in zip(self._workers, items, strict=True)]
-        return self._ray.get(given), [[one] for one in reduced]
+        for worker, n in zip(self._workers, items, strict=True):
+            worker.reduce.remote(n / sum(items))  # the worker's update, which comes after it, tells if it failed
+        return self._ray.get(given), [()] * len(self._workers)
 
     def stop(self) -> None:
         stopped = [worker.stop.options(concurrency_group=CONTROL).remote() for worker in self._workers]

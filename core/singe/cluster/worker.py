@@ -89,10 +89,9 @@ class Worker:
 
     # --- by either ---
 
-    def update(self, done: int, buffers: Mapping[str, np.ndarray], loss: float, *means: np.ndarray | None) -> bool:
-        """The second half of a step: whether it was skipped. means: pieces, or None when a group has reduced them."""
+    def update(self, done: int, buffers: Mapping[str, np.ndarray], loss: float, *pieces: np.ndarray) -> bool:
+        """The second half of a step: whether it was skipped. Without pieces of the means a group has reduced them."""
         before = self._step.skipped
-        pieces = [piece for piece in means if piece is not None]
         self._step.update(np.concatenate(pieces) if pieces else self._reduced(), buffers, loss)
         self._done = done
         return self._step.skipped > before
@@ -100,6 +99,8 @@ class Worker:
     def _reduced(self) -> np.ndarray | Tensor:
         """What the group has reduced, where the step can use it."""
         found, self._mean = self._mean, None
+        if found is None:
+            raise PeerLost("the workers have no mean of the gradients, as their exchange failed")
         on = self._step.device.eager
         return from_dlpack(found, device=on) if on.shares else found.cpu().numpy()
 

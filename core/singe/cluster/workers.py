@@ -2,7 +2,8 @@
 
 Each worker has a replica of the states and computes the gradients of a part of each batch. The workers average their gradients
 among themselves (exchange.py has the ways), so a worker receives and sends at most twice the size of the gradients in a step,
-however many workers there are (docs/cluster.md has measurements).
+however many workers there are (docs/cluster.md has measurements). A step is told once all losses are there: while the workers exchange
+gradients and update weights, the next part of a batch comes to them already.
 
 When a worker is lost, the others do its step again without it, and Ray starts another, which joins when it is ready. No step is
 lost, and the batches stay the same. When all are lost at once, a DeviceLost is raised; a Learner with a folder then goes on from
@@ -15,7 +16,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -75,7 +76,8 @@ class RayWorkers:
         later."""
         check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
         settings["seed"] = new_seed() if settings.get("seed") is None else settings["seed"]  # the same for all workers
-        return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, **settings), device)
+        skips = settings.get("nonfinite") == "skip"
+        return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, **settings), device, skips)
 
 
 def none_started(ray: Any, workers: RayWorkers, device: str) -> DeviceError:
@@ -85,11 +87,20 @@ def none_started(ray: Any, workers: RayWorkers, device: str) -> DeviceError:
     )
 
 
+class _Begun(NamedTuple):
+    """A step of which the loss was told. skipped: whether each worker skipped it, once its weights are updated; None: it must be done again."""
+
+    batch: Sequence[Any]
+    skipped: Sequence[Any] | None
+
+
 class RayStep:
     """What `RayWorkers.step` gives. The workers end with it, or with `close`."""
 
-    def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep], device: str) -> None:
+    def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep], device: str, skips: bool) -> None:
+        """skips: whether steps may change no weight."""
         self._ray = engine()
+        self._skips: Final = skips
         self._wanted: Final = workers
         self._device: Final = device
         self._errors: Any = self._ray.exceptions.RayError
@@ -98,9 +109,10 @@ class RayStep:
         self._make = self._ray.put(make)
         self._started = 0
         self._done = 0
-        """How many steps all workers have done."""
-        self.skipped = 0
-        """How many of them changed no weight, as those of a TrainStep."""
+        """How many steps all workers have done, as far as is known."""
+        self._begun: _Begun | None = None
+        """The step after these."""
+        self._skipped = 0
         self._workers: list[Any] = []
         self._coming: list[tuple[Any, Any]] = []
         """Workers that start, and what is there when they are ready."""
@@ -117,19 +129,27 @@ class RayStep:
         """Train on a batch, of which each worker gets a part."""
         if self._kept is not None:
             self.resume(self._kept)
-        step = self._done + 1
         shares: list[Share] = []
-        attempts = 0
-        while self._done < step:
-            self._welcome()
+        for attempt in range(ATTEMPTS + 1):
+            if self._coming or self._exchange is None:
+                self._settle()
+                self._welcome()
             try:
                 self._do(batch, shares)
+                break
             except self._errors as e:
-                attempts += 1
-                if not is_lost(e) or attempts > ATTEMPTS:
-                    raise
-                self._survive(e)
-        return told(told_by(shares))
+                self._survive_or_raise(e, attempt)
+        found = told_by(shares)
+        if not np.isfinite(found["loss"]):
+            self._settle()  # which may raise
+        return told(found)
+
+    @property
+    def skipped(self) -> int:
+        """How many steps changed no weight, as those of a TrainStep."""
+        if self._skips:
+            self._settle()
+        return self._skipped
 
     def __repr__(self) -> str:
         return f"<RayStep of {self._wanted} on {self._device}: present: {self.workers}, exchange: {self.exchange}>"
@@ -143,6 +163,7 @@ class RayStep:
     def evaluations(self, batches: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
         """(batch, what `evaluate` gives for it) of some batches, in their order: each is evaluated by one of the workers, while the
         others have other ones. That of a worker which is lost is done again by another."""
+        self._settle()
         begun = deque[tuple[Sequence[Any], Any]]()
         for k, batch in enumerate(batches):
             if len(begun) >= self.workers:
@@ -187,6 +208,7 @@ class RayStep:
         if not self._workers:
             self._start(self._wanted.count - len(self._coming))
             self._begin()
+        self._settle()
         held = self._ray.put(dict(state))
         self._ray.get([worker.resume.remote(held, self._done) for worker in self._workers])
         self._kept = None
@@ -216,22 +238,52 @@ class RayStep:
     # --- a step ---
 
     def _do(self, batch: Sequence[Any], shares: list[Share]) -> None:
-        """A step of the present workers; shares: is filled before a weight changes."""
+        """A step of the present workers, who may still update their weights afterwards; shares: is filled before a weight changes."""
         exchange = self._agreed()
         try:
             shares[:], means = exchange.begin(split(batch, len(self._workers)))
+            self._end()  # a worker does what it is asked in order
             buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
-            step = self._done + 1
-            skipped = self._ray.get([
-                worker.update.remote(step, buffers, loss, *mean)
+            self._begun = _Begun(batch, [
+                worker.update.remote(self._done + 1, buffers, loss, *mean)
                 for worker, mean in zip(self._workers, means, strict=True)
             ])  # fmt: skip
         except BaseException:
             self._exchange = None
             exchange.stop()
             raise
-        self.skipped += any(skipped)
-        self._done = step
+
+    def _end(self) -> None:
+        """Wait until the step that was begun is done."""
+        if self._begun is not None and self._begun.skipped is not None:
+            self._skipped += any(self._ray.get(list(self._begun.skipped)))
+            self._begun = None
+            self._done += 1
+
+    def _settle(self) -> None:
+        """The same; where workers are lost, those that are left do it again."""
+        for attempt in range(ATTEMPTS + 1):
+            if self._begun is None:
+                return
+            try:
+                if self._begun.skipped is None:
+                    self._do(self._begun.batch, [])
+                self._end()
+            except self._errors as e:
+                self._survive_or_raise(e, attempt)
+
+    def _survive_or_raise(self, e: BaseException, attempt: int) -> None:
+        """Go on after an error that is the loss of workers."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.stop()
+        if not is_lost(e) or attempt == ATTEMPTS:
+            self._begun = None
+            raise e
+        told = self._done + (self._begun is not None)
+        self._survive(e, told + 1)
+        if self._begun is not None:
+            self._begun = None if self._done == told else self._begun._replace(skipped=None)
 
     def _agreed(self) -> Exchange:
         """The exchange of the present workers."""
@@ -273,8 +325,8 @@ class RayStep:
                 self._workers.append(worker)
                 self._exchange = None
 
-    def _survive(self, e: BaseException) -> None:
-        """Bring the workers that are left to the same step, and start others for those that are not."""
+    def _survive(self, e: BaseException, step: int) -> None:
+        """After an error in this step, bring the workers that are left to the same step, and start others for those that are not."""
         alive: list[tuple[int, Any]] = []
         limit = None if self.exchange == "objects" else self._wanted.patience  # one may hang in what PyTorch does
         for worker, there in [(w, w.done.remote()) for w in self._workers]:
@@ -284,10 +336,8 @@ class RayStep:
             else:
                 alive.append((done, worker))
         if not alive:
-            self._workers = []
-            raise DeviceLost(
-                f"all of {self._wanted} were lost in step {self._done + 1}: {str(e).splitlines()[0]}"
-            ) from e
+            self._workers, self._begun = [], None
+            raise DeviceLost(f"all of {self._wanted} were lost in step {step}: {str(e).splitlines()[0]}") from e
         self._done, first = max(alive, key=lambda each: each[0])
         self._workers = [first]
         for done, worker in alive:
@@ -310,6 +360,7 @@ class RayStep:
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:
         """The answer of the first worker that has one."""
+        self._settle()
         for worker in self._workers:
             found = self._answer(question(worker))
             if found is not None:
