@@ -146,23 +146,34 @@ const ENCODER = new TextEncoder();
 
 /**
  * @param {Map<string, number>} ids
- * @param {[string, string][]} merges
+ * @param {Iterable<[string, string]>} merges
  * @param {{ whole?: boolean, byteFallback?: boolean, unknown?: string | null, fuseUnknown?: boolean, suffix?: string }} options
  * @returns {TokenModel}
  */
 export function mergesModel(ids, merges, { whole = false, byteFallback = false, unknown = null, fuseUnknown = false, suffix = "" }) {
-  /** @type {Map<string, Map<string, number>>} */
-  const ranks = new Map();
-  merges.forEach(([left, right], i) => {
-    if (!ids.has(left) || !ids.has(right) || !ids.has(left + right)) {
+  // Ranks are found by what is joined: nearly every token is joined of one pair, and a Map of pairs takes as much memory as all tokens.
+  const numbers = new Set(ids.values());
+  const [ranks, lengths] = [0, 0].map(() => new Int32Array([...numbers].reduce((most, id) => Math.max(most, id + 1), 0)));
+  /** @type {Map<string, number>} */
+  const others = new Map();
+  const key = (/** @type {string} */ left, /** @type {string} */ right) => `${left.length} ${left}${right}`;
+  let count = 0;
+  for (const [left, right] of merges) {
+    const id = ids.get(left + right);
+    if (id === undefined || !ids.has(left) || !ids.has(right)) {
       throw new SingeError("format", `the merge of ${JSON.stringify(left)} and ${JSON.stringify(right)} is not of tokens of the vocabulary`);
     }
-    const inner = ranks.get(left);
-    if (inner) inner.set(right, i);
-    else ranks.set(left, new Map([[right, i]]));
-  });
+    count++;
+    if (numbers.size === ids.size && (!ranks[id] || lengths[id] === left.length)) {
+      ranks[id] = count;
+      lengths[id] = left.length;
+    } else others.set(key(left, right), count);
+  }
   /** @type {Rank} */
-  const rank = (left, right) => ranks.get(left)?.get(right);
+  const rank = (left, right) => {
+    const id = ids.get(left + right);
+    return id === undefined ? id : ranks[id] && lengths[id] === left.length ? ranks[id] : others.get(key(left, right));
+  };
   const fallback = byteFallback ? fallbackIds(ids) : null;
   const unknownId = unknown === null ? undefined : ids.get(unknown);
   const cut = pairCutter(ids.keys());

@@ -33,7 +33,9 @@ const isId = (value, limit = MAX_TOKENS) => Number.isSafeInteger(value) && value
 /** @param {Json} vocab */
 function idsOf(vocab) {
   if (typeof vocab !== "object" || !vocab || Array.isArray(vocab)) throw fault("vocab", vocab, "tokens and their numbers");
-  const ids = new Map(Object.entries(vocab));
+  /** @type {Map<string, number>} */
+  const ids = new Map();
+  for (const token in vocab) ids.set(token, vocab[token]);
   if (ids.size > MAX_TOKENS) throw fault("vocab", ids.size, `at most ${MAX_TOKENS} tokens`);
   for (const id of ids.values()) if (!isId(id)) throw fault("a number of vocab", id, `one below ${MAX_TOKENS}`);
   return ids;
@@ -55,11 +57,13 @@ function scored({ vocab, unk_id = null }) {
   return { ids, scores, unknown: unk_id };
 }
 
-/** @param {Json} merge */
-function pairOf(merge) {
-  const pair = typeof merge === "string" ? merge.split(" ") : merge;
-  if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== "string" || typeof pair[1] !== "string") throw fault("a merge", merge, "two tokens");
-  return /** @type {[string, string]} */ (pair);
+/** @param {Json[]} merges */
+function* pairsOf(merges) {
+  for (const merge of merges) {
+    const pair = typeof merge === "string" ? merge.split(" ") : merge;
+    if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== "string" || typeof pair[1] !== "string") throw fault("a merge", merge, "two tokens");
+    yield/** @type {[string, string]} */ (pair);
+  }
 }
 
 /** @type {Record<string, (model: Json) => TokenModel>} */
@@ -70,7 +74,7 @@ const MODELS = {
     if (!Array.isArray(model.merges)) throw fault("merges", model.merges, "a list");
     const unknown = model.unk_token ?? null;
     if (unknown !== null && !ids.has(unknown)) throw fault("unk_token", unknown, "one of the tokens");
-    return mergesModel(ids, model.merges.map(pairOf), {
+    return mergesModel(ids, pairsOf(model.merges), {
       whole: model.ignore_merges === true,
       byteFallback: model.byte_fallback === true,
       unknown,

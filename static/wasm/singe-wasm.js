@@ -225,8 +225,9 @@ class Device {
   }
 
   newStates() {
+    const end = this.parts.memory.buffer.byteLength;
     const address = this.#free.pop() ?? this.#extend();
-    this.resetStates(address);
+    this.resetStates(address, end);
     return address;
   }
 
@@ -240,13 +241,16 @@ class Device {
     return address;
   }
 
-  /** @param {number} address */
-  resetStates(address) {
+  /**
+   * @param {number} address
+   * @param {number} [end] where memory begins that is new: it is zero, and takes no room until it is written
+   */
+  resetStates(address, end = Infinity) {
     const { program, memory } = this.parts;
     const bytes = new Uint8Array(memory.buffer);
     program.states.forEach(({ initial }, k) => {
       const [from, to] = [address + this.#offsets[k], address + this.#offsets[k + 1]];
-      if (initial === null) return void bytes.fill(0, from, to);
+      if (initial === null) return void bytes.fill(0, from, Math.min(to, end));
       const start = START + program.buffers[initial].place[1];
       bytes.copyWithin(from, start, start + bytesOf(program.buffers[initial], {}));
     });

@@ -3,8 +3,9 @@
     python tests/bench/language_memory.py MODEL.gguf [--context 512] [--page]
 
 Natively: the largest resident set of a process of its own, less that of one which only imports Singe, on `wasm`; first with an
-empty cache, where it is compiled, then with what was kept. --page: of the renderer of a fresh Chromium, on WebAssembly, sampled
-every SAMPLE seconds, less that of an empty page; the second figure is after REST seconds without work. Needs Linux.
+empty cache, where it is compiled, then with what was kept; "with the same imports" is less that of one which also ran a model of one
+operation. --page: of the renderer of a fresh Chromium, on WebAssembly, without pages of files, sampled every SAMPLE seconds, less that
+of an empty page; the second figure is after REST seconds without work; medians of ROUNDS. Needs Linux.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import os
 import re
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,9 +32,13 @@ from singe.tools.serving.folder_server import Server
 
 SAMPLE: Final = 0.02
 REST: Final = 3.0
+ROUNDS: Final = 5
 OWN: Final = """import re, sys
 import singe as sg
-if len(sys.argv) > 1:
+if len(sys.argv) == 2:
+    from singe.language import llm, tokenizing
+    sg.Model.of(lambda x: x * 2, {"x": (4,)}, "wasm")([1, 2, 3, 4])
+elif len(sys.argv) > 2:
     sg.language.load(sys.argv[1], "wasm", context=int(sys.argv[2])).generate([5] * 32, temperature=0, max_tokens=2).text
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
@@ -60,11 +66,11 @@ def is_own(process: Path) -> bool:
 
 
 def renderers() -> Iterator[float]:
-    """The memory of each renderer of this process's browser, in MB, shared pages by their part."""
+    """The memory of each renderer of this process's browser, in MB, that is no part of a file."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if b"--type=renderer" in (process / "cmdline").read_bytes() and is_own(process):
-                found = re.search(r"^Pss:\s+(\d+)", (process / "smaps_rollup").read_text(), re.MULTILINE)
+                found = re.search(r"^Pss_Anon:\s+(\d+)", (process / "smaps_rollup").read_text(), re.MULTILINE)
                 yield int(found[1]) / 1e3 if found else 0.0
         except OSError:  # it has ended
             continue
@@ -111,19 +117,21 @@ def main() -> None:
         print(f"{what}: {peak:.0f} MB, {peak / size:.2f} times the file's {size:.0f}", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
-        empty = native()
+        cache = f"{folder}/cache"
+        empty, _, same = native(), native("", SINGE_CACHE=cache), native("", SINGE_CACHE=cache)
         for what in ("natively, compiled", "natively, kept"):
-            say(what, native(*given, SINGE_CACHE=f"{folder}/cache") - empty)
+            peak = native(*given, SINGE_CACHE=cache)
+            say(what, peak - empty)
+            say("  with the same imports", peak - same)
         if args.page:
             sg.export(
                 sg.language.load(args.model, "wasm", context=args.context), Path(folder, "site", "chat"), ["wasm"]
             )
             server = Server(Path(folder, "site"), port=0)
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            _, empty = in_page(server, EMPTY)
-            peak, held = in_page(server, PAGE)
-            say("in a page, at its peak", peak - empty)
-            say("in a page, afterwards", held - empty)
+            rounds = [(in_page(server, EMPTY)[1], *in_page(server, PAGE)) for _ in range(ROUNDS)]
+            say("in a page, at its peak", statistics.median(peak - empty for empty, peak, _ in rounds))
+            say("in a page, afterwards", statistics.median(held - empty for empty, _, held in rounds))
             server.shutdown()
 
 

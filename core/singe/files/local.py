@@ -24,7 +24,7 @@ _BESIDE: Final = ".singe-"
 """What the name of a folder begins with while files of the folder around it are being written."""
 _PART: Final = ".part"
 """What the name of a file ends with while it is being written."""
-_PART_BYTES: Final = 1 << 24
+_PART_BYTES: Final = 1 << 20
 """Bytes of a mapped file that are read before they are let go of."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..errors import FormatError, InputError
 from ..files.bounded import read_bounded, read_json_object
+from ..files.strings import MadeSequence
 from .files import ModelFiles
 from .templating import ChatTemplate
 from .tokenizing import Tokenizer
@@ -84,7 +85,7 @@ class ModelTexts:
 
     def _mark(self, tokens: Any, which: str) -> str:
         place: Any = self._metadata.get(f"tokenizer.ggml.{which}_token_id")
-        if not isinstance(tokens, list) or type(place) is not int or not 0 <= place < len(tokens):
+        if not isinstance(tokens, list | MadeSequence) or type(place) is not int or not 0 <= place < len(tokens):
             return ""
         return str(tokens[place])
 

@@ -101,6 +101,25 @@ def test_a_tokenizer_of_gguf_gives_the_same_ids() -> None:
     assert set(ends) == tokenizer.end_of_turn
 
 
+PAIRS: Final[dict[str, tuple[dict[str, int], list[str], dict[str, list[int]]]]] = {
+    "a token is joined of two pairs": (
+        {"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4, "abc": 5}, ["a b", "b c", "a bc", "ab c"], {"abc": [5], "bc": [4], "cab": [2, 3]},
+    ),
+    "two tokens have one number": ({"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 3}, ["a b", "b c"], {"ab": [3], "bc": [3], "abc": [3, 2]}),
+    "a pair comes twice": ({"a": 0, "b": 1, "ab": 2, "ba": 3}, ["a b", "b a", "a b"], {"aba": [0, 3]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_merges_that_are_not_one_for_each_token(name: str) -> None:
+    ids, merges, texts_of = PAIRS[name]
+    values = {"model": {"type": "BPE", "vocab": ids, "merges": merges}}
+    body = "const tokenizer = new Tokenizer(given.values); const answer = given.texts.map((t) => tokenizer.encode(t));"
+    answer = node(body, {"Tokenizer": "singe-language-tokenizer.js"}, values=values, texts=list(texts_of))
+    tokenizer = Tokenizer.of_values(values)
+    assert answer == [tokenizer.encode(text) for text in texts_of] == list(texts_of.values())
+
+
 def test_both_languages_know_the_same_patterns() -> None:
     assert set(node("const answer = [...KNOWN];", {"KNOWN": "singe-language-patterns.js"})) == patterns.KNOWN
 

@@ -139,6 +139,9 @@ def test_tensors_of_plain_numbers_and_metadata(tmp_path: Path) -> None:
     path.write_bytes(file_of(tensors, {k: v[:2] for k, v in metadata.items()}, 64))
     found = sg.read_weights(path)
     assert found.metadata == {k: v[2] for k, v in metadata.items()}
+    assert (found.metadata["words"][-1], found.metadata["words"][:1]) == ("\udcff", ["a"])
+    with pytest.raises(IndexError):
+        found.metadata["words"][2]
     assert found["one"].shape == ()
     for name, array in arrays.items():
         assert sg.dtype(found[name].dtype).name == name

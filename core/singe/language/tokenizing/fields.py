@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from ...errors import FormatError
+from ...files.strings import MadeSequence
 
 T = TypeVar("T")
 MAX_SHORT: Final = 64
@@ -65,9 +66,9 @@ class Fields:
     def optional_node(self, name: str) -> Fields | None:
         return self.node(name) if name in self else None
 
-    def list(self, name: str) -> list[Any]:
+    def list(self, name: str) -> Sequence[Any]:
         value = self._values.get(name)
-        if not isinstance(value, list):
+        if not isinstance(value, list | MadeSequence):
             raise self._fault(name, "a list")
         return value
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...errors import FormatError
+from ...files.strings import MadeSequence
 from .end_of_turn import end_of_turn_ids
 from .patterns import KINDS
 from .spelling import UNDERLINE
@@ -36,7 +37,7 @@ class _Keys:
 
     def _fault(self, key: str, expected: str) -> FormatError:
         value = self._metadata.get(f"tokenizer.ggml.{key}")
-        shown = f"of {len(value)}" if isinstance(value, list) else repr(value)[:60]
+        shown = f"of {len(value)}" if isinstance(value, list | MadeSequence) else repr(value)[:60]
         return FormatError(f"tokenizer.ggml.{key} is {shown}, expected {expected}")
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -59,15 +60,20 @@ class _Keys:
             raise self._fault(key, f"one of the {count} tokens")
         return value
 
-    def list(self, key: str, kind: type | tuple[type, ...], count: int | None = None) -> list[Any]:
-        value = self._metadata.get(f"tokenizer.ggml.{key}", [] if count is None else None)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(v, kind) for v in value):
-            raise self._fault(key, "a list of texts" if kind is str else "a list of numbers")
-        if count is not None and len(value) != count:
-            raise self._fault(key, f"as many as the tokens, {count}")
+    def sequence(self, key: str, what: str = "a list of texts") -> Sequence[Any]:
+        value = self._metadata.get(f"tokenizer.ggml.{key}", [])
+        if not isinstance(value, list | MadeSequence):
+            raise self._fault(key, what)
         return value
+
+    def list(self, key: str, kind: type | tuple[type, ...], count: int | None = None) -> list[Any]:
+        what = "a list of texts" if kind is str else "a list of numbers"
+        values = [*self.sequence(key, what)]
+        if not all(isinstance(v, kind) for v in values):
+            raise self._fault(key, what)
+        if count is not None and f"tokenizer.ggml.{key}" in self._metadata and len(values) != count:
+            raise self._fault(key, f"as many as the tokens, {count}")
+        return values
 
 
 class _Vocabulary:
@@ -92,22 +98,25 @@ class _Vocabulary:
             if kind in (UNKNOWN, CONTROL, USER_DEFINED)
         ]
 
-    def scores(self) -> list[list[Any]]:
+    def scores(self) -> Sequence[list[Any]]:
         """The tokens with their scores, null for those that text does not become."""
         scores = self.keys.list("scores", (int, float), len(self.tokens)) or [0.0] * len(self.tokens)
-        return [
-            [token, score if kind in (NORMAL, USER_DEFINED) else None]
-            for token, kind, score in zip(self.tokens, self.types, scores, strict=True)
-        ]
+        tokens, kinds = self.tokens, self.types
+        return MadeSequence(
+            len(tokens), lambda k: [tokens[k], scores[k] if kinds[k] in (NORMAL, USER_DEFINED) else None]
+        )
 
-    def merges(self) -> list[list[str]]:
-        merges: list[list[str]] = []
-        for merge in self.keys.list("merges", str):
-            cut = merge.find(" ", 1)
+    def merges(self) -> Sequence[list[str]]:
+        merges = self.keys.sequence("merges")
+
+        def pair(k: int) -> list[str]:
+            merge = merges[k]
+            cut = merge.find(" ", 1) if isinstance(merge, str) else -1
             if cut < 0:
                 raise FormatError(f"tokenizer.ggml.merges has {merge!r:.60}, expected two tokens with a space between")
-            merges.append([merge[:cut], merge[cut + 1 :]])
-        return merges
+            return [merge[:cut], merge[cut + 1 :]]
+
+        return MadeSequence(len(merges), pair)
 
     def marked(self, values: Json, add_bos: bool, add_eos: bool, bos: str = "bos", eos: str = "eos") -> Json:
         """The values, and what stands before and after a text; `add_bos`, `add_eos` hold where the file says nothing."""
@@ -240,6 +249,15 @@ MODELS: Final[Mapping[str, Callable[[_Vocabulary], Json]]] = {
 
 def gguf_tokenizer_values(metadata: Mapping[str, object]) -> Json:
     """The `tokenizer.json` of the tokenizer that the metadata of a GGUF file describes."""
+    values = unlisted_values(metadata)
+    model = {k: [*v] if isinstance(v, MadeSequence) else v for k, v in values["model"].items()}
+    if "merges" in model:  # a text in place of a list of two, which takes a page half the memory to read
+        model["merges"] = [pair if any(" " in token for token in pair) else " ".join(pair) for pair in model["merges"]]
+    return {**values, "model": model}
+
+
+def unlisted_values(metadata: Mapping[str, object]) -> Json:
+    """The same, where the longest lists are MadeSequences."""
     keys = _Keys(metadata)
     model = keys.text("model")
     if model not in MODELS:

@@ -113,10 +113,10 @@ class Tokenizer:
     @classmethod
     def of_gguf(cls, metadata: Mapping[str, object]) -> Tokenizer:
         """The tokenizer of a GGUF file, by its metadata."""
-        from .gguf import gguf_tokenizer_values  # noqa: PLC0415 (only such files need it)
+        from .gguf import unlisted_values  # noqa: PLC0415 (only such files need it)
         from .tokenizer_json import tokenizer_of  # noqa: PLC0415 (it makes Tokenizers)
 
-        return tokenizer_of(gguf_tokenizer_values(metadata), None, "tokenizer.ggml")
+        return tokenizer_of(unlisted_values(metadata), None, "tokenizer.ggml")
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None = None) -> Tokenizer:

@@ -6,13 +6,14 @@ Truncation and padding are the caller's matter, and are not read.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 from ...errors import FormatError
 from ...files.bounded import read_json_object
+from ...files.strings import joined_strings
 from ...late_dataclass import dataclass
 from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
@@ -48,14 +49,12 @@ def _checked_ids(vocabulary: Mapping[str, Any], place: str) -> Mapping[str, int]
     return vocabulary
 
 
-def _pairs(merges: Iterable[Any], place: str) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
+def _pairs(merges: Iterable[Any], place: str) -> Iterator[tuple[str, str]]:
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(pair, list) or len(pair) != 2 or not (isinstance(pair[0], str) and isinstance(pair[1], str)):
             raise FormatError(f"{place} has {merge!r:.80}, expected two tokens")
-        pairs.append((pair[0], pair[1]))
-    return pairs
+        yield pair[0], pair[1]
 
 
 def _byte_pairs(fields: Fields) -> _Model:
@@ -286,14 +285,14 @@ def _spaced() -> Decoding:
     return Decoding(lambda token: " " + token, strip_start=True)
 
 
-def _vocabulary(ids: Mapping[str, int], added: Sequence[AddedToken], decoding: Decoding) -> list[bytes]:
+def _vocabulary(ids: Mapping[str, int], added: Sequence[AddedToken], decoding: Decoding) -> Sequence[bytes]:
     count = 1 + max(max(ids.values(), default=-1), max((token.id for token in added), default=-1))
-    vocabulary = [b""] * count
+    tokens: list[str | None] = [None] * count
     for token, i in ids.items():
-        vocabulary[i] = decoding.bytes(token)
-    for token in added:
-        vocabulary[token.id] = (decoding.bytes if decoding.added_too else str.encode)(token.text)
-    return vocabulary
+        tokens[i] = token
+    own = {token.id: (decoding.bytes if decoding.added_too else str.encode)(token.text) for token in added}
+    plain = (own[i] if i in own else b"" if token is None else decoding.bytes(token) for i, token in enumerate(tokens))
+    return joined_strings(plain)
 
 
 def read_tokenizer(path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None) -> Tokenizer:

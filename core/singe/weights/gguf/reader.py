@@ -9,12 +9,14 @@ used, so memory is proportional to the file.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from ...dtypes import DTYPES, DType, float32
 from ...errors import FormatError
+from ...files.strings import MadeSequence
 from ..stored import StoredArray, Weights, element_count, viewed
 from .blocks import SCALED, BlockFormat
 from .coded import CODED
@@ -34,6 +36,8 @@ FORMATS: Final[Mapping[int, BlockFormat]] = {**SCALED, **CODED}
 NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """Types of numbers in metadata, as `struct` spells them."""
 _STRING, _ARRAY = 8, 9
+_LENGTH: Final = 8
+"""The bytes before a text that say how many it has."""
 _DEPTH: Final = 4
 _AXES: Final = 4
 _LEAST: Final = {**{code: struct.calcsize("<" + c) for code, c in NUMBERS.items()}, _STRING: 8, _ARRAY: 12}
@@ -71,9 +75,16 @@ class _Cursor:
         return found
 
     def text(self) -> str:
-        raw = bytes(self.take(self.count(1)))
-        # Tokens in metadata are bytes that need not be text.
-        return raw.decode("utf-8", "surrogateescape")
+        return _decoded(bytes(self.take(self.count(1))))
+
+    def texts(self, count: int) -> Sequence[str]:
+        """So many texts, which stay as they are in the file until they are asked for."""
+        first, starts = self.at, array("Q", [_LENGTH])
+        for _ in range(count):
+            self.take(self.count(1))
+            starts.append(self.at + _LENGTH - first)
+        held = bytes(self.data[first : self.at])
+        return MadeSequence(count, lambda k: _decoded(held[starts[k] : starts[k + 1] - _LENGTH]))
 
     def value(self, kind: int, depth: int = 0) -> Any:
         if kind in NUMBERS:
@@ -89,11 +100,16 @@ class _Cursor:
         if inner in NUMBERS:
             size = struct.calcsize("<" + NUMBERS[inner])
             return list(struct.unpack(f"<{count}{NUMBERS[inner]}", self.take(count * size)))
-        return [self.value(inner, depth + 1) for _ in range(count)]
+        return self.texts(count) if inner == _STRING else [self.value(inner, depth + 1) for _ in range(count)]
+
+
+def _decoded(raw: bytes) -> str:
+    """Tokens in metadata are bytes that need not be text."""
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def read_gguf(data: memoryview, name: str) -> Weights:
-    """The tensors of a file, and its metadata: numbers, strings, and lists of them."""
+    """The tensors of a file, and its metadata: numbers, strings, and sequences of them."""
     c = _Cursor(data, name)
     c.take(len(MAGIC))
     version = c.number("I")

@@ -6,6 +6,7 @@ does). Time is O(n log n) in the symbols of a piece.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -73,6 +74,32 @@ def fallback_tokens(vocabulary: Mapping[str, int]) -> list[str] | None:
     return names if all(name in vocabulary for name in names) else None
 
 
+def _ranks(vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]]) -> Rank:
+    """The ranks of merges, found by what they join to: nearly every token is joined of one pair."""
+    count = max(vocabulary.values(), default=-1) + 1
+    ranks, lengths = array("q", [-1]) * count, array("q", [-1]) * count
+    others: dict[tuple[str, str], int] = {}
+    by_token = len(set(vocabulary.values())) == len(vocabulary)
+    find = vocabulary.get
+    for rank, (left, right) in enumerate(merges):
+        token = find(left + right)
+        if token is None or left not in vocabulary or right not in vocabulary:
+            raise FormatError(f"the merge of {left!r:.60} and {right!r:.60} is not of tokens of the vocabulary")
+        if by_token and lengths[token] in (-1, len(left)):
+            ranks[token], lengths[token] = rank, len(left)
+        else:
+            others[left, right] = rank
+
+    def rank_of(pair: tuple[str, str]) -> int | None:
+        left, right = pair
+        token = find(left + right)
+        if token is None:
+            return None
+        return ranks[token] if lengths[token] == len(left) else others.get(pair)
+
+    return rank_of
+
+
 class Merges:
     """Byte-pair encoding by a list of merges, as in `tokenizer.json` and in GGUF's `gpt2`.
 
@@ -93,11 +120,7 @@ class Merges:
         suffix: str = "",
     ) -> None:
         self.vocabulary = vocabulary
-        ranks = {pair: rank for rank, pair in enumerate(merges)}
-        for left, right in ranks:
-            if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
-                raise FormatError(f"the merge of {left!r:.60} and {right!r:.60} is not of tokens of the vocabulary")
-        self._rank: Rank = ranks.get
+        self._rank: Rank = _ranks(vocabulary, merges)
         self._whole, self.suffix = whole, suffix
         self._fallback = fallback_tokens(vocabulary) if byte_fallback else None
         self._unknown, self._fuse_unknown = unknown, fuse_unknown
@@ -140,11 +163,13 @@ class Scores:
 
     def __init__(self, vocabulary: Mapping[str, int], scores: Mapping[str, float], unknown: int | None) -> None:
         self.vocabulary, self._unknown = vocabulary, unknown
-        negative = {token: -score for token, score in scores.items()}
-        self._rank: Rank = lambda pair: negative.get(pair[0] + pair[1])
-        self._tokens = negative
+        self._tokens = scores
         self._fallback = fallback_tokens(vocabulary)
-        self._cut = PairCutter(negative)
+        self._cut = PairCutter(scores)
+
+    def _rank(self, pair: tuple[str, str]) -> float | None:
+        score = self._tokens.get(pair[0] + pair[1])
+        return None if score is None else -score
 
     def encode(self, piece: str) -> list[int]:
         ids: list[int] = []
