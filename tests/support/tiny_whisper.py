@@ -154,6 +154,8 @@ def ctranslate2_bytes(int8: bool = False) -> bytes:
         scale = 127 / np.abs(made[name]).max(1)
         made[f"{name}_scale"] = scale.astype(np.float32)
         made[name] = np.round(made[name] * scale[:, None]).astype(np.int8)
+    for name in ("alibi", "alibi_use_positive_positions", "scale_alibi"):
+        made[f"decoder/{name}"] = np.array(0, np.int8)
     types = {"float32": 0, "int8": 1, "int16": 2}
     data = [struct.pack("<I", 6), _text("WhisperSpec"), struct.pack("<II", 3, len(made))]
     for name, array in made.items():

@@ -125,7 +125,7 @@ class Course:
     def finish(self) -> None:
         """Write down all that is left. The loudest of all of it decides what is silent."""
         frames = self._model.description.frames
-        for first in range(self._place, self._place + self._left, frames):
+        for first in range(self._place, self._place + self._left, frames) if self._left > frames else ():
             self._peak = max(self._peak, self._model.window(self._samples, first)[1])
         self._write_windows(1)
 
@@ -154,11 +154,12 @@ class Course:
         """Let the model hear the window of so many frames."""
         window, loudest = self._model.window(self._samples, self._place)
         self._peak = max(self._peak, loudest)
-        if self._language is None:
-            self._model.hear(window, self._peak, self._model.description.frames)
+        self._model.hear(window, self._peak, size)
+        if (
+            self._language is None
+        ):  # of what is heard; OpenAI's program hears the window with silence behind it once more for this
             scores = self._model.texts(1).add([[self._tokens.start]])[0, 0]
             self._language = max(self._tokens.languages, key=lambda code: scores[self._tokens.languages[code]])
-        self._model.hear(window, self._peak, size)
 
     def _text_at(self, temperature: float, beams: int) -> WindowText:
         begun = self._tokens.begun(self._language, self._options.translate)

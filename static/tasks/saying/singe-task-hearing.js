@@ -100,7 +100,8 @@ class Course {
    */
   async finish(onWindow) {
     const { frames } = this.#facts;
-    for (let first = this.#place; first < this.#place + this.#left; first += frames) this.#peak = Math.max(this.#peak, await this.#model.hear(this.#window(first), [], 0));
+    const end = this.#left > frames ? this.#place + this.#left : 0; // one window is heard at once
+    for (let first = this.#place; first < end; first += frames) this.#peak = Math.max(this.#peak, await this.#model.hear(this.#window(first), [], 0));
     await this.#writeWindows(1, onWindow);
   }
 
@@ -135,15 +136,12 @@ class Course {
    * @param {number} size
    */
   async #take(size) {
-    const samples = this.#window(this.#place);
-    if (this.#language === null) {
-      await this.#model.hear(samples, [this.#peak], this.#facts.frames);
-      this.#model.begin();
-      const [scores] = (await this.#model.add([this.#tokens.marks.start])).scores;
-      const codes = Object.entries(this.#tokens.marks.languages);
-      this.#language = codes.reduce((best, one) => (scores[one[1]] > scores[best[1]] ? one : best))[0];
-    }
-    this.#peak = await this.#model.hear(samples, [this.#peak], size);
+    this.#peak = await this.#model.hear(this.#window(this.#place), [this.#peak], size);
+    if (this.#language !== null) return;
+    this.#model.begin();
+    const [scores] = (await this.#model.add([this.#tokens.marks.start])).scores;
+    const codes = Object.entries(this.#tokens.marks.languages);
+    this.#language = codes.reduce((best, one) => (scores[one[1]] > scores[best[1]] ? one : best))[0];
   }
 
   /**

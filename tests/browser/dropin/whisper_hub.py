@@ -203,9 +203,20 @@ def write(folder: Path, dtype: str) -> None:
     """The whole folder, with models of this dtype of transformers.js."""
     encoder(folder / "onnx" / f"encoder_model{SUFFIX[dtype]}.onnx", dtype)
     merged_decoder(folder / "onnx" / f"decoder_model_merged{SUFFIX[dtype]}.onnx", dtype)
+    multilingual = {
+        "is_multilingual": True, "lang_to_id": {f"<|{x}|>": NUMBERS[f"<|{x}|>"] for x in LANGUAGES},
+        "task_to_id": {x: NUMBERS[f"<|{x}|>"] for x in ("transcribe", "translate")},
+    }  # fmt: skip
+    write_settings(folder, tokenizer(), NUMBERS, multilingual)
+
+
+def write_settings(
+    folder: Path, tokenizer: Mapping[str, Any], marks: Mapping[str, int], generation: Mapping[str, Any]
+) -> None:
+    """All but the models. marks: the numbers of special tokens; generation: what else is said of texts."""
+    end = marks["<|endoftext|>"]
     numbers = {
-        "bos_token_id": NUMBERS["<|endoftext|>"], "eos_token_id": NUMBERS["<|endoftext|>"], "pad_token_id": NUMBERS["<|endoftext|>"],
-        "decoder_start_token_id": NUMBERS["<|startoftranscript|>"],
+        "bos_token_id": end, "eos_token_id": end, "pad_token_id": end, "decoder_start_token_id": marks["<|startoftranscript|>"],
     }  # fmt: skip
     config = {
         "model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "is_encoder_decoder": True, "d_model": WIDTH,
@@ -213,11 +224,9 @@ def write(folder: Path, dtype: str) -> None:
         "num_hidden_layers": LAYERS, "num_mel_bins": BANDS, "max_source_positions": PLACES, "max_target_positions": LENGTH,
         "vocab_size": VOCABULARY, **numbers,
     }  # fmt: skip
-    generation = {
-        **numbers, "max_length": LENGTH, "is_multilingual": True, "no_timestamps_token_id": NUMBERS["<|notimestamps|>"],
-        "max_initial_timestamp_index": 50, "begin_suppress_tokens": [220, NUMBERS["<|endoftext|>"]],
-        "lang_to_id": {f"<|{x}|>": NUMBERS[f"<|{x}|>"] for x in LANGUAGES},
-        "task_to_id": {x: NUMBERS[f"<|{x}|>"] for x in ("transcribe", "translate")},
+    rules = {
+        **numbers, "max_length": LENGTH, "no_timestamps_token_id": marks["<|notimestamps|>"], "max_initial_timestamp_index": 50,
+        "begin_suppress_tokens": [220, end], **generation,
     }  # fmt: skip
     settings = {"tokenizer_class": "WhisperTokenizer", "model_max_length": 1024, **dict.fromkeys(
         ("bos_token", "eos_token", "pad_token", "unk_token"), "<|endoftext|>")}  # fmt: skip
@@ -227,6 +236,6 @@ def write(folder: Path, dtype: str) -> None:
         "padding_value": 0.0, "return_attention_mask": False,
     }  # fmt: skip
     hubs.write_hub(
-        folder, config, words=False, tokenizer=tokenizer(), tokenizer_config=settings, generation_config=generation,
+        folder, config, words=False, tokenizer=tokenizer, tokenizer_config=settings, generation_config=rules,
         preprocessor_config=extractor,
     )  # fmt: skip

@@ -73,8 +73,8 @@ _TABLE: Final = "decoder.tokens.weight"
 _TIED: Final = ("proj_out.weight", "decoder/projection/weight")
 """Those are the table of tokens once more."""
 _FACTS: Final = re.compile(
-    r"(en|de)coder/num_heads|decoder/(activation|alibi|alignment_heads|alignment_layer|pre_norm|scale_embeddings|"
-    r"start_from_zero_embedding|with_relative_position)"
+    r"(en|de)coder/num_heads|decoder/(activation|alibi|alibi_use_positive_positions|alignment_heads|alignment_layer|pre_norm|"
+    r"scale_alibi|scale_embeddings|start_from_zero_embedding|with_relative_position)"
 )
 """What a model.bin says of the network, which is the same of every Whisper."""
 
