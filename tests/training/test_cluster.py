@@ -396,6 +396,18 @@ def test_map_says_when_no_worker_can_start(fake: FakeRay, monkeypatch: pytest.Mo
         next(iter(sg.cluster.map(network(), X, workers=RayWorkers(2, patience=3.0))))
 
 
+def test_an_error_of_a_step_leaves_the_one_before_done(fake: FakeRay) -> None:
+    step, y = made_step(), np.arange(6) % 2
+    step(X[:6], y)
+    fake.fails = {(1, "share"): fake.RayTaskError(ValueError("of the loss"))}
+    with pytest.raises(fake.RayTaskError, match="of the loss"):
+        step(X[:6], y)
+    fake.fails = {}
+    step(X[:6], y)
+    step.state()
+    assert (step._done, step.workers) == (2, 3)
+
+
 def test_an_error_of_what_a_worker_runs_is_raised(fake: FakeRay) -> None:
     """Also while workers are counted that are left: it is no loss."""
     step = made_step()

@@ -256,7 +256,13 @@ class RayStep:
     def _end(self) -> None:
         """Wait until the step that was begun is done."""
         if self._begun is not None and self._begun.skipped is not None:
-            self._skipped += any(self._ray.get(list(self._begun.skipped)))
+            try:
+                skipped = self._ray.get(list(self._begun.skipped))
+            except self._errors as e:
+                if not is_lost(e):
+                    self._begun = None
+                raise
+            self._skipped += any(skipped)
             self._begun = None
             self._done += 1
 
@@ -278,7 +284,6 @@ class RayStep:
         if exchange is not None:
             exchange.stop()
         if not is_lost(e) or attempt == ATTEMPTS:
-            self._begun = None
             raise e
         told = self._done + (self._begun is not None)
         self._survive(e, told + 1)
