@@ -16,12 +16,12 @@ HEAVY: Final = [pytest.mark.nightly]
 CASES: Final = [
     pytest.param("magika", ("numpy", "wasm", "webgpu"), marks=pytest.mark.full),
     pytest.param("silero_vad", ("numpy", "wasm", "webgpu"), marks=pytest.mark.full),
-    pytest.param("openwakeword", ("wasm",), marks=HEAVY),
-    pytest.param("rapidocr_onnxruntime", ("wasm",), marks=HEAVY),
+    pytest.param("openwakeword", ("wasm", "webgpu"), marks=HEAVY),
+    pytest.param("rapidocr_onnxruntime", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("fastembed", ("wasm", "webgpu"), marks=HEAVY),
-    pytest.param("onnx_asr", ("wasm",), marks=HEAVY),
+    pytest.param("onnx_asr", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("arabic_name_romanizer", ("wasm", "webgpu"), marks=HEAVY),
-    pytest.param("text2tashkeel", ("wasm",), marks=HEAVY),
+    pytest.param("text2tashkeel", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("captcha_whisperer", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("khmersm", ("wasm", "webgpu"), marks=HEAVY),
 ]

@@ -108,7 +108,7 @@ def export_folder(
         folder = (out / names[family[0]]).parent
         made = export_together({_folder_of(out / name).name: x for name, x in drafts.items()}, folder, force)
         for name, bundle in zip(drafts, made.values(), strict=True):
-            place = None if url is None else f"{url.rstrip('/')}/{name}{SUFFIX}/"
+            place = None if url is None else f"{url.rstrip('/')}/{name}{SUFFIX}"
             _put_stub(out / name, bundle, place, bool(options.get("readable")))
             bundles[name] = bundle
     copied = []
@@ -200,9 +200,10 @@ def _is_bundle(folder: Path) -> bool:
 
 
 def stub_of(folder: str, bundle: Bundle, url: str | None = None) -> bytes:
-    """A stub for a bundle in a folder of this name: a ModelProto."""
+    """A stub for a bundle in a folder of this name: a ModelProto. url: of the folder; pages put a slash behind it, and behind two of them
+    the weights that are in the folder of another model would not be found."""
     digest = hashlib.sha256(bundle.files[MANIFEST]).hexdigest()
-    told = {"bundle": folder, "sha256": digest, **({} if url is None else {"url": url})}
+    told = {"bundle": folder, "sha256": digest, **({} if url is None else {"url": url.rstrip("/")})}
     # Braces within the entry would end it for a reader that searches for it.
     entry = "{" + json.dumps(told)[1:-1].replace("{", "\\u007b").replace("}", "\\u007d") + "}"
     doc = f"The place of a model that Singe compiled. Its bundle is the folder {folder} beside this file."
