@@ -18,7 +18,8 @@ const [SHORT, LONG, STEP] = [736, 2000, 32];
 const [IS_TEXT, IS_LINE, GROW] = [0.3, 0.5, 1.6];
 const [HEIGHT, UNIT] = [48, 8];
 const [NARROW, WIDE, TURNING] = [160, 4096, 192];
-const [IS_TURNED, DOUBTFUL, UPRIGHT] = [0.9, 0.5, 1.5];
+const [IS_TURNED, DOUBTFUL, UPRIGHT] = [0.9, 0.9, 1.5];
+const SQUEEZED = 0.8;
 const AT_ONCE = 6;
 const ROUNDING = 1e-6;
 
@@ -49,6 +50,7 @@ export function ocr(run, info, { threshold }) {
             some.map((k) => lines[k]),
             NARROW,
             WIDE,
+            SQUEEZED,
           ),
         );
         for (const [row, k] of some.entries()) texts[k] = { text: spelt(info, characters, row), score: Number(scores.data[row]) };
@@ -64,7 +66,7 @@ export function ocr(run, info, { threshold }) {
       if (!info.parts?.includes("cls")) return lines.map(() => 0);
       /** @type {number[]} */
       const found = [];
-      for (const some of batches(lines)) found.push(...Array.from((await step("cls", views(some, TURNING, TURNING))).turned.data, Number));
+      for (const some of batches(lines)) found.push(...Array.from((await step("cls", views(some.map(begun), TURNING, TURNING))).turned.data, Number));
       return found;
     };
 
@@ -76,10 +78,11 @@ export function ocr(run, info, { threshold }) {
     const turned = await turning(upright);
     const seen = upright.map((corners, k) => (turned[k] > IS_TURNED ? rolled(corners, 2) : corners));
     const texts = await read(seen);
-    for (const k of seen.keys()) {
-      if (turned[k] <= IS_TURNED || texts[k].score >= DOUBTFUL) continue;
-      const [again] = await read([upright[k]]); // the model that says so errs with long lines
-      if (again.score > texts[k].score) [seen[k], texts[k]] = [upright[k], again];
+    const doubtful = texts.flatMap(({ score }, k) => (score < DOUBTFUL && info.parts?.includes("cls") ? [k] : []));
+    const others = doubtful.map((k) => rolled(seen[k], 2));
+    for (const [row, again] of (await read(others)).entries()) {
+      const k = doubtful[row];
+      if (again.score > texts[k].score) [seen[k], texts[k]] = [others[row], again];
     }
     return readingOrder(seen).flatMap((k) => (texts[k].text.trim() && texts[k].score >= threshold ? [lineOf(texts[k], found[k])] : []));
   };
@@ -124,12 +127,24 @@ const batches = (all) => Array.from({ length: Math.ceil(all.length / AT_ONCE) },
 const rolled = (corners, first) => [...corners.slice(first), ...corners.slice(0, first)];
 
 /**
- * The width of a line of HEIGHT.
+ * The width of a line of HEIGHT, or a part of it.
  * @param {Corners} corners
  */
-function wide(corners) {
+function wide(corners, part = 1) {
   const [height, width] = sidesOf(corners);
-  return Math.max(1, Math.ceil((HEIGHT * width) / height - ROUNDING));
+  return Math.max(1, Math.ceil((part * HEIGHT * width) / height - ROUNDING));
+}
+
+/**
+ * The beginning of a line, which has no more than TURNING pixels at HEIGHT.
+ * @param {Corners} corners
+ * @returns {Corners}
+ */
+function begun(corners) {
+  const part = Math.min(1, TURNING / wide(corners));
+  const [first, second, third, fourth] = corners;
+  const along = (/** @type {Point} */ [x, y], /** @type {Point} */ [u, v]) => /** @type {Point} */ ([x + (u - x) * part, y + (v - y) * part]);
+  return [first, along(first, second), along(fourth, third), fourth];
 }
 
 /**
@@ -138,8 +153,8 @@ function wide(corners) {
  * @param {number} least
  * @param {number} most
  */
-function views(lines, least, most) {
-  const widths = lines.map((corners) => Math.min(wide(corners), most));
+function views(lines, least, most, part = 1) {
+  const widths = lines.map((corners) => Math.min(wide(corners, part), most));
   const places = lines.map((corners, k) => placeOf(corners, HEIGHT, widths[k]));
   const coarse = Math.max(...places.flatMap(([, , a, b, c, d]) => [Math.hypot(a, b), Math.hypot(c, d)]));
   return {

@@ -12,7 +12,12 @@ from singe import zoo
 from singe.errors import InputError
 
 pytestmark = [pytest.mark.slow, pytest.mark.full]
-TEXTS = ("The quick brown fox jumps", "over the lazy dog, 12345.", "Invoice No. 2026-11-29", "Total: 1,234.56 EUR")
+TEXTS = (
+    "The quick brown fox jumps over the lazy dog in the afternoon",
+    "and sleeps, 12345.",
+    "Invoice No. 2026-11-29",
+    "Total: 1,234.56 EUR",
+)
 RIGHT = "right column"
 
 

@@ -103,21 +103,29 @@ def test_a_high_line_is_read_from_the_top_down() -> None:
     np.testing.assert_array_equal(upright(wide), wide)
 
 
-@pytest.mark.parametrize(("chance", "upside_down"), [(0.2, False), (0.95, False), (0.95, True)])
+@pytest.mark.parametrize(("chance", "upside_down"), [(0.2, False), (0.2, True), (0.95, False), (0.95, True)])
 def test_a_line_is_turned_where_it_reads_better(chance: float, upside_down: bool) -> None:
     chances = np.zeros((736, 736), np.float32)
     chances[100:120, 100:300] = 1.0
     ways: list[bool] = []
 
+    def turned_at(given: Any) -> dict[str, np.ndarray]:
+        place = given["places"][0]
+        np.testing.assert_allclose(
+            np.hypot(*place[2:4]), np.hypot(*place[4:6]), rtol=0.01, err_msg="letters keep their shape"
+        )
+        return {"turned": np.array([chance])}
+
     def read(given: Any) -> dict[str, np.ndarray]:
         ways.append(bool(given["places"][0, 2] < 0))
         return {"characters": np.array([[1]]), "scores": np.array([0.9 if ways[-1] == upside_down else 0.2])}
 
-    steps = {"det": lambda _: {"chances": chances}, "cls": lambda _: {"turned": np.array([chance])}, "rec": read}  # pyright: ignore[reportUnknownLambdaType]
+    steps = {"det": lambda _: {"chances": chances}, "cls": turned_at, "rec": read}  # pyright: ignore[reportUnknownLambdaType]
     parts = ChainParts(steps, ChainSpec("ocr", tuple(steps), ["", "a"]))  # pyright: ignore[reportArgumentType]
     found: Any = CHAINS["ocr"].begin(parts, {"threshold": 0.5})(np.zeros((736, 736, 4), np.uint8))
     assert [line.score for line in found] == [0.9]
-    assert ways == ([False] if chance < 0.9 else [True] if upside_down else [True, False])
+    first = chance > 0.9
+    assert ways == ([first] if first == upside_down else [first, upside_down])
 
 
 @pytest.fixture

