@@ -18,6 +18,7 @@ DEVICES: Final[Mapping[str, tuple[str, str]]] = {
     "wasm": ("the CPU,", "WebAssembly"),
     "webgpu": ("a GPU,", "WebGPU"),
     "cuda": ("a GPU of", "NVIDIA"),
+    "hip": ("a GPU of", "AMD"),
     "torch": ("arrays of", "PyTorch"),
     "jax": ("arrays of", "JAX"),
     "cupy": ("arrays of", "CuPy"),
@@ -55,8 +56,8 @@ PLACES: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     },
     "Python": {
         "Linux": {
-            "numpy": ROWS, "wasm": ROWS, "webgpu": ROWS, "cuda": ROWS, "torch": LIBRARIES, "jax": LIBRARIES, "cupy": LIBRARIES,
-            "remote": "tests/unit/remote/test_remote.py",
+            "numpy": ROWS, "wasm": ROWS, "webgpu": ROWS, "cuda": ROWS, "hip": UNTESTED, "torch": LIBRARIES, "jax": LIBRARIES,
+            "cupy": LIBRARIES, "remote": "tests/unit/remote/test_remote.py",
         },
         "macOS": {"numpy": SYSTEMS, "wasm": SYSTEMS, "webgpu": UNTESTED, "torch": UNTESTED, "jax": UNTESTED, "remote": SYSTEMS},
         "Windows": {

@@ -47,7 +47,7 @@ def print_integer_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text
     for name in sums:
         out.put(f"var h{name} = {_SUM}();")
         out.put(f"var o{name} = {_SUM}();")
-    parts = _Parts(c, cut, quads, stride)
+    parts = _TilesOfBytes(c, cut, quads, stride)
     parts.prepare(out)
     parts.fetch(out, "0i")
     depth = shader.dim(c.depth)
@@ -66,7 +66,7 @@ def print_integer_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text
     return shader.text(out.lines, cut.threads, total)
 
 
-class _Parts:
+class _TilesOfBytes:
     """How a part of the depth comes to workgroup memory: each invocation packs some words of four neighbours along the depth."""
 
     def __init__(self, c: Contraction, cut: MatrixCut, quads: frozenset[str], stride: int) -> None:
