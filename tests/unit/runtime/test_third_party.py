@@ -88,7 +88,8 @@ def test_its_target_is_a_target() -> None:
     ):
         find_target("acme-half")
     with pytest.raises(
-        sg.DeviceError, match=r"no target 'acme-future'; there are acme-code, acme-half, acme-rust, cuda, hip, wasm, wgsl"
+        sg.DeviceError,
+        match=r"no target 'acme-future'; there are acme-code, acme-half, acme-rust, cuda, hip, wasm, wgsl",
     ):
         find_target("acme-future")
 
