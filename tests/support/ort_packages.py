@@ -31,9 +31,12 @@ HUB: Final = (
 REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "arabic_name_romanizer": ("arabic-name-romanizer==0.2.0",),
     "captcha_whisperer": ("captcha-whisperer==0.1.0",),
+    "ddddocr": ("ddddocr==1.6.1", "opencv-python-headless"),
     "fastembed": ("fastembed==0.9.1", "tokenizers==0.23.3", "loguru", "mmh3", "py_rust_stemmers", *HUB),
     "khmersm": ("khmersm==1.4.2",),
+    "luscinia": ("luscinia==1.0.0",),
     "magika": ("magika==1.0.3", "python-dotenv"),
+    "nudenet": ("nudenet==3.4.2", "opencv-python-headless"),
     "onnx_asr": ("onnx-asr==0.12.0", "silero-vad==6.2.3"),
     "openwakeword": ("openwakeword==0.5.1", "scikit-learn", "joblib", "threadpoolctl", "cloudpickle", "narwhals"),
     "rapidocr_onnxruntime": (

@@ -315,11 +315,53 @@ def khmersm(_: Path) -> Answers:
     return {"words": [segment(text) for text in texts]}
 
 
+def ddddocr(_: Path) -> Answers:
+    """What is read in pictures of one word, and where characters are in another; of its 8-bit network, the words alone are steady."""
+    from io import BytesIO
+
+    from ddddocr import DdddOcr
+    from PIL import Image, ImageDraw, ImageFont
+
+    def drawn(size: tuple[int, int], *words: tuple[str, int, int]) -> bytes:
+        picture, data = Image.new("RGB", size, "white"), BytesIO()
+        for text, x, y in words:
+            ImageDraw.Draw(picture).text((x, y), text, fill="black", font=ImageFont.load_default(36))
+        picture.save(data, "PNG")
+        return data.getvalue()
+
+    reader, finder = DdddOcr(show_ad=False), DdddOcr(det=True, show_ad=False)
+    texts = [reader.classification(drawn((160, 60), (text, 10, 8))) for text in ("8Gk2", "hello", "7391")]
+    return {"texts": texts, "boxes": np.array(finder.detection(drawn((320, 200), ("A7", 30, 30), ("Q", 180, 110))))}
+
+
+def luscinia(_: Path) -> Answers:
+    """Which vowel of a Ukrainian word has the stress, by an ensemble of trees."""
+    from luscinia import LusciniaPredictor
+
+    predictor = LusciniaPredictor()
+    words = ["мама", "тато", "університет", "виходити", "перекладач"]
+    return {"alone": [predictor.predict(word) for word in words], "together": predictor.predict_batch(words)}
+
+
+def nudenet(_: Path) -> Answers:
+    """Faces and other parts of bodies in a photograph."""
+    from nudenet import NudeDetector
+
+    photo = Path(__file__).parents[3] / "demos" / "tasks" / "samples" / "astronaut.jpg"
+    found = NudeDetector().detect(str(photo))
+    assert found, "nothing was found"
+    return {
+        "classes": [x["class"] for x in found],
+        "boxes": np.array([x["box"] for x in found]),
+        "scores": np.array([x["score"] for x in found]),
+    }
+
+
 PROGRAMS: Final[Mapping[str, Callable[[Path], Answers]]] = {
     f.__name__: f
     for f in (
         magika, rapidocr_onnxruntime, openwakeword, silero_vad, fastembed, onnx_asr, arabic_name_romanizer, text2tashkeel,
-        captcha_whisperer, khmersm,
+        captcha_whisperer, khmersm, ddddocr, luscinia, nudenet,
     )
 }  # fmt: skip
 

@@ -24,6 +24,9 @@ CASES: Final = [
     pytest.param("text2tashkeel", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("captcha_whisperer", ("wasm", "webgpu"), marks=HEAVY),
     pytest.param("khmersm", ("wasm", "webgpu"), marks=HEAVY),
+    pytest.param("ddddocr", ("wasm", "webgpu"), marks=HEAVY),
+    pytest.param("luscinia", ("wasm",), marks=HEAVY),
+    pytest.param("nudenet", ("wasm", "webgpu"), marks=HEAVY),
 ]
 TOLERANCE: Final[dict[str, float]] = {"gigaam_v2 features": 5e-3, "kaldi features": 1e-3, "whisper80 features": 2e-3}
 """Answers that are logarithms of energies near zero ↦ by how much they may differ; others by 1e-4 of the largest."""
