@@ -457,6 +457,7 @@ MOVED: Final[Mapping[str, Rule]] = {
         "test_products_of_small_floats_are_copied_ahead_to_tensor_cores compiles the same template, test_nvrtc_compiles_every_template this one"
     ),
     "unit/cuda/test_cuda_text.py::test_products_of_small_floats_are_copied_ahead_to_tensor_cores": every(12),
+    "unit/cuda/test_cuda_text.py::test_products_of_integers_are_computed_on_tensor_cores": every(2),
     "unit/nn/test_nn_pools.py::test_fractional_pools_are_pytorchs_of_given_numbers": one_device,
     "unit/nn/test_nn_reparametrized.py::test_lora_learns_differences_of_low_rank_only": one_device,
     "unit/compiler/test_pooled.py::test_every_shape": one_device,
