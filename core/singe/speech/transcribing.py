@@ -21,7 +21,7 @@ from .search import WindowText, window_text
 from .tokens import SECONDS, WhisperTokens
 from .transcript import SpokenPart, Transcript
 from .whisper.model import SpeechModel
-from .whisper.spectrogram import RATE, STEP, frames_of
+from .whisper.spectrogram import MARGIN, RATE, STEP, frames_of
 from .words import timed_words
 
 TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -34,6 +34,8 @@ SILENT: Final = 0.6
 DRAWN: Final = 0.5
 """A text of a higher temperature is not given to the next window."""
 MAX_BEAMS: Final = 32
+_KEPT: Final = -(-MARGIN // STEP)
+"""Frames before a window's first, whose samples are heard with it."""
 LIVE_EVERY: Final = 1.0
 """Seconds of new sound after which the text of a stream is made anew."""
 RULES: Final[Mapping[str, Any]] = {
@@ -97,7 +99,8 @@ class Course:
         if self._language is not None:
             tokens.begun(self._language, options.translate)
         self._draws = TokenDraws(options.seed)
-        self._samples = np.zeros(0, np.float32)
+        self._samples = np.zeros(0, np.float32)  # without the first `_gone` frames
+        self._gone = 0
         self._place = 0  # in frames: what comes before it has been written down
         self._peak = -np.inf
         prompt = options.prompt.strip()
@@ -107,7 +110,7 @@ class Course:
     @property
     def _left(self) -> int:
         """Frames that were heard and are not written down."""
-        return frames_of(len(self._samples)) - self._place
+        return self._gone + frames_of(len(self._samples)) - self._place
 
     def hear(self, block: np.ndarray) -> None:
         """Add samples."""
@@ -126,7 +129,7 @@ class Course:
         """Write down all that is left. The loudest of all of it decides what is silent."""
         frames = self._model.description.frames
         for first in range(self._place, self._place + self._left, frames) if self._left > frames else ():
-            self._peak = max(self._peak, self._model.window(self._samples, first)[1])
+            self._peak = max(self._peak, self._model.window(self._samples, first - self._gone)[1])
         self._write_windows(1)
 
     def transcript(self, more: Sequence[SpokenPart] = ()) -> Transcript:
@@ -140,7 +143,7 @@ class Course:
             self._take(size)
             text = self._text()
             if _is_silent(text):
-                self._place += size
+                self._pass(size)
                 continue
             chunks, used = self._parts(text, size)
             said = [chunk for chunk in chunks if chunk.text.strip() and chunk.start != chunk.end]
@@ -148,11 +151,17 @@ class Course:
                 said = self._with_words(said, size)
             self._chunks += said
             self._before = [] if text.temperature > DRAWN else [*self._before, *(t for x in said for t in x.tokens)]
-            self._place += used
+            self._pass(used)
+
+    def _pass(self, frames: int) -> None:
+        """Go on behind so many frames, and let go of the samples of which no window is made any more."""
+        self._place += frames
+        gone = max(self._place - _KEPT - self._gone, 0)
+        self._samples, self._gone = self._samples[gone * STEP :], self._gone + gone
 
     def _take(self, size: int) -> None:
         """Let the model hear the window of so many frames."""
-        window, loudest = self._model.window(self._samples, self._place)
+        window, loudest = self._model.window(self._samples, self._place - self._gone)
         self._peak = max(self._peak, loudest)
         self._model.hear(window, self._peak, size)
         if (

@@ -15,20 +15,29 @@ import { isStream, rateOfStream, samplesOf } from "../singe-task-sources.js";
  * @typedef {{ hear(samples: Float32Array): void, soFar(): Promise<unknown>, finish(onPart?: () => void): Promise<void>, transcript(): unknown }} Course
  */
 
-/** Samples that were heard. */
+/** Samples that were heard, by their places in the whole sound. Those that nobody needs any more are let go. */
 export class HeardSamples {
   #samples = new Float32Array(1 << 16);
+  #first = 0; // the place of the first that is stored
+  #needed = 0;
   count = 0;
 
   /** @param {Float32Array} block */
   push(block) {
-    if (this.count + block.length > this.#samples.length) {
-      const more = new Float32Array(2 * (this.count + block.length));
-      more.set(this.between(0, this.count));
-      this.#samples = more;
+    if (this.count + block.length > this.#first + this.#samples.length) {
+      const held = this.between(this.#needed, this.count);
+      const size = 2 * (held.length + block.length);
+      const more = size > this.#samples.length ? new Float32Array(size) : this.#samples;
+      more.set(held);
+      [this.#samples, this.#first] = [more, this.#needed];
     }
-    this.#samples.set(block, this.count);
+    this.#samples.set(block, this.count - this.#first);
     this.count += block.length;
+  }
+
+  /** @param {number} place before it nothing is asked for any more */
+  letGo(place) {
+    this.#needed = Math.min(Math.max(this.#needed, place), this.count);
   }
 
   /**
@@ -36,7 +45,7 @@ export class HeardSamples {
    * @param {number} end
    */
   between(start, end) {
-    return this.#samples.subarray(start, end);
+    return this.#samples.subarray(start - this.#first, end - this.#first);
   }
 }
 

@@ -125,8 +125,9 @@ class Course {
     const { step, length, frames } = this.#facts;
     const begin = first * step - length / 2;
     const found = new Float32Array(frames * step + length - step);
-    const samples = this.#heard.between(0, this.#heard.count);
-    found.set(samples.subarray(Math.max(begin, 0), Math.min(samples.length, begin + found.length)), Math.max(-begin, 0));
+    const start = Math.max(begin, 0);
+    const samples = this.#heard.between(start, Math.max(start, Math.min(this.#heard.count, begin + found.length)));
+    found.set(samples, start - begin);
     for (let at = 1; at <= -begin && at < samples.length; at++) found[-begin - at] = samples[at];
     return found;
   }
@@ -162,6 +163,8 @@ class Course {
         this.#before = text.temperature > this.#facts.rules.drawn ? [] : [...this.#before, ...said.flatMap(({ tokens }) => tokens)];
         this.#place += used;
       }
+      const { step, length } = this.#facts;
+      this.#heard.letGo(this.#place * step - length / 2);
       onWindow?.();
     }
   }

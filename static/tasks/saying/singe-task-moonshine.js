@@ -81,6 +81,7 @@ class MoonshineCourse {
       const end = this.#place + quietest(this.#heard.between(this.#place, this.#place + most), this.#facts);
       this.#parts.push(...(await this.#part(end)));
       this.#place = end;
+      this.#heard.letGo(end);
       onPart?.();
     }
   }

@@ -162,3 +162,22 @@ def test_a_bundle_that_lacks_a_fact_is_told_which(site: tuple[Server, Path]) -> 
     assert not right
     assert wrong == [f"it does not say how it hears: {name}" for name in names for _ in range(2)]
     assert "rules.temperatures" in table
+
+
+def test_samples_that_were_written_down_are_let_go(site: tuple[Server, Path]) -> None:
+    body = """
+const { HeardSamples } = await import(given.module);
+const heard = new HeardSamples();
+const wrong = [];
+for (let k = 0; k < 400; k++) {
+  heard.push(Float32Array.from({ length: 1000 }, (_, at) => 1000 * k + at));
+  const start = Math.max(0, heard.count - 3500);
+  const found = heard.between(start, heard.count);
+  if (found.length !== heard.count - start || found.some((x, at) => x !== start + at)) wrong.push(k);
+  heard.letGo(start);
+}
+return [wrong, heard.count, heard.between(heard.count, heard.count).buffer.byteLength];
+"""
+    wrong, count, size = node(body, module=(STATIC / "tasks" / "saying" / "singe-task-courses.js").as_uri())
+    assert (wrong, count) == ([], 400_000)
+    assert size == 4 << 16

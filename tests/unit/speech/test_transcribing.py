@@ -15,7 +15,7 @@ from singe.errors import InputError
 from singe.language import Tokenizer
 from singe.speech.search import window_text
 from singe.speech.tokens import WhisperTokens
-from singe.speech.transcribing import TranscribeOptions, Transcriber
+from singe.speech.transcribing import Course, TranscribeOptions, Transcriber
 from singe.speech.words import cheapest_path, timed_words, words_of
 
 pytestmark = pytest.mark.slow
@@ -40,10 +40,11 @@ class Script:
         self.description, self._tokens, self._script, self._likely = d, tokens, list(script), likely
         self.prompts: list[list[int]] = []
         self.windows: list[tuple[int, int]] = []
-        self.count, self._at = 1, 0
+        self.count, self._at, self.longest = 1, 0, 0
 
     def window(self, samples: np.ndarray, first: int) -> tuple[np.ndarray, float]:
-        self._first = first
+        self.longest = max(self.longest, len(samples))
+        self._first = (self.longest - len(samples)) // 160 + first  # samples at the beginning may have been let go
         return np.zeros((FRAMES, tiny_whisper.BANDS), np.float32), 0.0
 
     def hear(self, window: np.ndarray, peak: float, count: int) -> None:
@@ -93,6 +94,21 @@ def test_windows_begin_where_the_text_before_ended_and_are_given_it(tokens: Whis
         *tokens.begun("en", False),
     ]  # the latest that there is room for
     assert answer.to_dict()["chunks"][0] == {"text": "ab", "timestamp": [0.0, 0.24], "score": answer.chunks[0].score}
+
+
+def test_samples_that_are_written_down_are_let_go(tokens: WhisperTokens, tmp_path: Path) -> None:
+    at = tokens.times
+    d = opened(tiny_whisper.hugging_face(tmp_path / "m")).description
+    model: Any = Script(d, tokens, [], {})
+    course = Course(Transcriber(model, tokens), TranscribeOptions(language="en"))
+    for _ in range(20):
+        course.hear(np.zeros(WINDOW // 2, np.float32))
+        model._script = [[at, *_letters("a"), at + 18, at + 18]] * 2
+        course.so_far()
+        assert len(course._samples) <= 2 * WINDOW
+    starts = [round(part.start, 2) for part in course.transcript().chunks]
+    assert starts == [round(0.36 * k, 2) for k in range(len(starts))]
+    assert len(starts) > 8
 
 
 def test_a_window_of_silence_is_passed_over(tokens: WhisperTokens, tmp_path: Path) -> None:
