@@ -74,7 +74,7 @@ def every(count: int) -> Rule:
     """Each so-manieth case, from another one on in each test; of those on DEAR devices each so-manieth by itself."""
 
     def chosen(items: Items) -> list[int]:
-        first = crc32(items[0].nodeid.partition("[")[0].encode())
+        first = crc32(items[0].nodeid.partition("[")[0].encode()) if items else 0
         parts = (
             [k for k, item in enumerate(items) if not is_dear(item)],
             [k for k, item in enumerate(items) if is_dear(item)],

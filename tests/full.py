@@ -16,6 +16,7 @@ from case_rules import Rule, covering, every, none, one_device, only, plain, som
 MOVED: Final[Mapping[str, Rule]] = {
     # architectures × devices
     "conformance/language/test_decoders.py::test_logits_are_those_of_transformers": plain(covering(1)),
+    "conformance/language/test_decoders.py::test_packed_weights_count_as_they_are": covering(1),
     "conformance/language/test_encoders.py::test_vectors_are_those_of_transformers": plain(covering(1)),
     "conformance/language/test_encoders.py::test_heads_are_those_of_transformers": only(name="mpnet"),
     "conformance/language/test_lora.py::test_gradients_are_those_of_pytorch": covering(1),
@@ -26,6 +27,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/embedding/test_speech_pages.py": none(
         "test_speech_rules.py reads and cuts texts in node, and test_sound_pages.py opens a task of sounds"
     ),
+    "unit/speech/test_whisper.py::test_what_it_says_of_a_window_is_what_the_reference_says": plain(covering(1)),
     "unit/speech/test_whisper.py::test_one_program_with_all_functions_says_what_several_models_say": only(
         device_name="numpy"
     ),
@@ -38,13 +40,15 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/tasks/test_hearing.py::test_a_word_is_heard_in_blocks_of_any_size_as_in_the_whole": plain(one_device),
     "unit/tasks/test_hearing.py::test_a_spectrogram_transformer_hears_what_transformers_hears": plain(one_device),
     "unit/tasks/test_hearing.py::test_a_voice_is_a_vector_of_length_1": plain(one_device),
-    "unit/tasks/test_sound_tasks.py::test_a_clean_sound_in_blocks_is_that_of_the_whole": some(2, one_device),
+    "unit/tasks/test_sound_tasks.py::test_a_clean_sound_in_blocks_is_that_of_the_whole": plain(some(2, one_device)),
     "unit/tasks/test_sound_tasks.py::test_a_voice_in_blocks_of_any_size_has_the_scores_of_the_whole": some(
         2, one_device
     ),
     "unit/tasks/test_detect.py::test_a_head_is_recognised_and_gives_the_boxes_of_the_reference": every(3),
     "unit/tasks/test_detect.py::test_masks_are_made_of_patterns": only(kind="list"),
     "unit/tasks/test_detect.py::test_the_names_of_coco_are_in_the_models_own_numbering": only(name="torchvision"),
+    "unit/tasks/test_pose.py::test_devices_answer_alike": plain(one_device),
+    "unit/tasks/test_task_kinds.py::test_a_picture_is_resized_as_pillow_does": one_device,
     "unit/tasks/test_pose.py::test_people_have_the_points_of_the_reference": every(3),
     "unit/tasks/test_landmarks.py::test_points_lie_where_the_makers_own_pipeline_has_them": only(name="hands"),
     # rows × types × devices
@@ -65,6 +69,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/runtime/test_joined_rows.py::test_a_kernel_computes_each_row_as_numpy_does": only(name="float32"),
     "unit/runtime/test_joined_rows.py::test_a_step_with_joined_rows_learns_the_same": only(precision="float32"),
     "unit/runtime/test_fusion.py::test_training_steps_take_flat_time_and_memory": plain(one_device),
+    "unit/compiler/test_joined.py::test_one_kernel_stores_all_with_the_right_answers": one_device,
     "unit/compiler/test_add_target.py::test_rows_print_as_c": every(40),
     "unit/tensors/test_array_api.py::test_a_function_gives_what_the_reference_gives": some(2, one_device),
     "unit/tensors/test_drawing.py::test_every_run_draws_the_next_numbers_of_the_shared_sequence": plain(every(4)),
@@ -311,6 +316,10 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/flow/test_branches.py::test_a_branch_checks_sizes_only_where_it_runs": covering(1),
     "browser/flow/test_donated_inputs.py::test_arrays": covering(1),
     "browser/flow/test_flows.py": every(6),
+    "browser/flow/test_flows.py::test_a_disposed_model_has_no_sessions": plain(every(6)),
+    "browser/flow/test_flows.py::test_a_model_without_states_has_no_sessions": plain(every(6)),
+    "browser/flow/test_flows.py::test_a_run_whose_outputs_are_refused_leaves_the_states": plain(every(6)),
+    "browser/flow/test_flows.py::test_overlapping_calls_of_a_session_follow_each_other": plain(every(6)),
     "browser/flow/test_flows.py::test_exported_models_with_states_run_a_thousand_times": plain(every(6)),
     "browser/flow/test_open_bundles.py::test_one_bundle_serves_all_sizes": plain(every(4)),
     "browser/models/test_families_page.py::test_every_family_runs_in_a_page": none(
@@ -326,7 +335,13 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/models/test_stored_weights.py::test_models": every(12),
     "browser/models/test_transformers_page.py": every(8),
     "browser/python/test_pyodide_hosts.py": every(14),
+    "browser/python/test_pyodide_hosts.py::test_batches": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_donated_inputs": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_float64_and_strings_run_or_say_where": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_inputs_that_do_not_fit": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_models": every(18),
+    "browser/python/test_pyodide_hosts.py::test_modules": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_who_asks_for_a_device_gets_the_same": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_a_strict_policy": none(
         "embedding/test_policies.py has such policies, test_a_device_whose_scripts_are_to_be_imported the scripts for them"
     ),
@@ -346,6 +361,8 @@ MOVED: Final[Mapping[str, Rule]] = {
         "test_arrays_are_filled, and browser/runner/test_threads.py runs in threads"
     ),
     "browser/runner/test_prototype_names.py::test_in_a_page": only(device="wasm"),
+    "browser/runner/test_profile.py::test_no_seconds_run_nothing": plain(one_device),
+    "browser/runner/test_profile.py::test_of_other_models": one_device,
     "browser/runner/test_profile.py::test_every_clock_sees_what_takes_long": every(2),
     "browser/runner/test_trips.py::test_with_a_version_alone": none(
         "test_with_hints and test_without_hints count such trips"
@@ -353,7 +370,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/runner/test_trips.py::test_with_hints_in_a_worker": none(
         "test_without_hints_in_a_worker, and test_with_hints of the page itself"
     ),
+    "browser/runner/test_runner_chromium.py::test_a_missing_file": plain(one_device),
+    "browser/runner/test_runner_chromium.py::test_a_wrong_hash": plain(one_device),
+    "browser/runner/test_runner_chromium.py::test_abort_while_downloading": plain(one_device),
     "browser/runner/test_runner_chromium.py::test_models": plain(every(9)),
+    "browser/runner/test_worker.py": plain(one_device),
+    "browser/runner/test_worker.py::test_the_same_interface": every(1),
     # pages of the documentation
     "docs/test_commands.py::test_a_script_starts": every(20),
     "docs/test_docs_pages.py::test_axe_finds_nothing": every(10),
@@ -381,6 +403,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/demos/test_mnist_page.py::test_digits_are_read_on_each_backend": only(backend="wasm"),
     "browser/demos/test_mnist_page.py::test_fingers_and_pens_draw": every(2),
     "browser/demos/test_offline.py::test_a_host_without_headers_is_isolated_after_one_reload": every(2),
+    "browser/demos/test_site.py::test_a_page_can_be_read_by_a_screen_reader": every(3),
     "browser/demos/test_site.py::test_a_second_build_writes_nothing_anew_and_removes_what_is_old": none(
         "the site is built once, and its files are compared, by the other tests of this file"
     ),
@@ -513,6 +536,8 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_decoders.py::test_keys_and_values_are_held_in_half_the_memory": plain(covering(1)),
     "browser/models/test_tuning_page.py::test_in_a_page_on_webgpu": none("test_in_node takes the same steps"),
     "browser/demos/test_site_tasks.py::test_axe_finds_nothing_with_an_answer": every(2),
+    "browser/demos/test_site_tasks.py::test_faces_of_samples_and_files_are_found": only(width=390),
+    "browser/demos/test_site_tasks.py::test_the_camera_is_followed_until_it_is_stopped": only(name="detect"),
     "browser/demos/test_site_tasks.py::test_sounds_are_heard": none(
         "embedding/test_sound_pages.py gives sounds to a bundle's page"
     ),
