@@ -39,12 +39,12 @@ Words: TypeAlias = Mapping[str, Mapping[DType, Spelling]]
 
 
 class Element(NamedTuple):
-    """The type of an element in memory, its value from that and back; vectors: four may be read as a vec4."""
+    """The type of an element in memory, its value from that and back; four: the values of a vec4 of it, "" if it cannot be read as one."""
 
     type: str
     load: str = "{0}"
     store: str = "{0}"
-    vectors: bool = False
+    four: str = ""
 
     @property
     def stores_vectors(self) -> bool:

@@ -14,7 +14,13 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)
 
 fn div_f32(a: f32, b: f32) -> f32 {
   let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
-  return (a * scale) / (b * scale);
+  let left = a * scale;
+  let right = b * scale;
+  let near = left / right;
+  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
+  let more = fma(-near, right, left) / right;
+  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
+  return select(near, near + more, normal && abs(left) < 1e38f);
 }
 
 fn exp_f32(x: f32) -> f32 {

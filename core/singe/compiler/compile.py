@@ -32,6 +32,7 @@ from .options import ACTIVATIONS, PLAIN, Options
 from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
 from .rewrite.integers import in_int8, packed_in_integers
+from .rewrite.long_folds import folded_in_parts
 from .rewrite.long_products import in_parts
 from .schedule.beside import RegionWork
 from .schedule.buffers import BufferTable
@@ -123,7 +124,7 @@ def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, 
         if options.activations == "int8":
             rewritten = in_int8(rewritten)
         if execution.filled_by > 1:
-            rewritten = in_parts(rewritten, execution.filled_by)
+            rewritten = folded_in_parts(in_parts(rewritten, execution.filled_by), execution.filled_by)
         part = _planned(rewritten, target, weights, checks, options.donate, first)
     return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
 

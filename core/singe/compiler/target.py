@@ -80,7 +80,8 @@ class Execution:
     falls_back: a step on the host stands in for what the device cannot do, and is told as such; with NumPy all steps are there.
     launches: a step costs about as much as the work on a short row, so small steps that do not depend on each other become one (the target
     has `print_beside` for that), and it pays to compile a decoder once more for one token.
-    filled_by: how many tiles of products fill its largest devices, for which products of a long depth are split (rewrite/long_products.py).
+    filled_by: how many tiles of products fill its largest devices, for which products of a long depth and long folds are split
+    (rewrite/long_products.py, rewrite/long_folds.py).
     """
 
     fuses: bool = True

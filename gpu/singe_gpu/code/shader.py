@@ -132,7 +132,7 @@ class Shader:
     def stored_vectors(self, port: int) -> bool:
         """Whether four elements of a port are a vector that can be read."""
         at = self.ports[port]
-        return at.each == 4 if isinstance(at, Packed) else self.dialect.elements[at.dtype].vectors
+        return at.each == 4 if isinstance(at, Packed) else bool(self.dialect.elements[at.dtype].four)
 
     def stores_vectors(self, port: int) -> bool:
         """Whether four elements of a port can be written as a vector."""
@@ -155,7 +155,7 @@ class Shader:
         text = f"b{port}[{number}]"
         if self._pairs(port):
             return f"four_halves({text})"
-        return f"vec4<f32>({text})" if self.ports[port].dtype is float16 else text
+        return self.dialect.elements[self.ports[port].dtype].four.format(text)
 
     def has_words(self, port: int, kind: DType) -> bool:
         """Whether a port that nothing writes may be read as words: one of elements of this kind."""

@@ -43,14 +43,14 @@ def _narrow(d: DType) -> Element:
 ELEMENTS: Final[Mapping[DType, Element]] = {
     bool_: Element("u32", "({0} != 0u)", "select(0u, 1u, {0})"),
     **{d: _narrow(d) for d in (int8, uint8, int16, uint16, *STORED) if d.is_int},
-    int32: Element("i32", vectors=True),
-    uint32: Element("u32", vectors=True),
+    int32: Element("i32", four="{0}"),
+    uint32: Element("u32", four="{0}"),
     int64: Element("vec2<u32>"),
     uint64: Element("vec2<u32>"),
     **{d: Element("u32", f"f32_of_{d}({{0}})", f"{d}_of_f32({{0}})") for d in STORED if d.is_float},
-    float16: Element("f16", "f32({0})", "f16({0})", vectors=True),
-    bfloat16: Element("u32", "bitcast<f32>({0} << 16u)", "bfloat16_of_f32({0})"),
-    float32: Element("f32", vectors=True),
+    float16: Element("f16", "f32({0})", "f16({0})", "vec4<f32>({0})"),
+    bfloat16: Element("u32", "bitcast<f32>({0} << 16u)", "bfloat16_of_f32({0})", "four_bfloats({0})"),
+    float32: Element("f32", four="{0}"),
 }
 
 

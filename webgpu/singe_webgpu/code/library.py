@@ -61,6 +61,8 @@ fn half_of(pair: u32, index: i32) -> f32 { return unpack2x16float(pair >> (16u *
 
 fn four_halves(pairs: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)); }
 
+fn four_bfloats(bits: vec4<u32>) -> vec4<f32> { return bitcast<vec4<f32>>(bits << vec4<u32>(16u)); }
+
 fn four_bytes(word: i32) -> vec4<i32> {
   return (vec4<i32>(word) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
 }
@@ -88,7 +90,13 @@ fn half_bits(x: f32) -> u32 {
 
 fn div_f32(a: f32, b: f32) -> f32 {
   let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
-  return (a * scale) / (b * scale);
+  let left = a * scale;
+  let right = b * scale;
+  let near = left / right;
+  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
+  let more = fma(-near, right, left) / right;
+  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
+  return select(near, near + more, normal && abs(left) < 1e38f);
 }
 
 fn over_zero(a: f32) -> f32 {
@@ -108,6 +116,12 @@ fn log_f32(x: f32) -> f32 {
   if ((bits & 0x7fffffffu) == 0u) { return -inf(); }
   if (bits > inf_bits) { return nan(); }
   if (bits < 0x00800000u) { return log(f32(bits)) - 103.278931f; }
+  if (bits - 0x3f3504f3u < 0x00800000u) {
+    // From √½ to √2 devices are right to so many digits behind the point, and few of the number.
+    let s = (x - 1.0f) / (x + 1.0f);
+    let z = s * s;
+    return 2.0f * (s + s * (z * (0.333333333f + z * (0.2f + z * (0.142857143f + z * 0.111111111f)))));
+  }
   return select(log(x), x, bits == inf_bits);
 }
 

@@ -10,7 +10,7 @@ from ...dtypes import DType, bfloat16, float16
 from ...nn import Module
 from ...optim._gradients import beside
 from ...runtime.device import Device
-from ...tensors.functions.creation import stack, where
+from ...tensors.functions.creation import concat, stack, where
 from ...tensors.tensor import Tensor
 
 MODEL: Final = "model."
@@ -20,6 +20,8 @@ SCALE: Final = "scale"
 PRECISIONS: Final[Mapping[str, DType | None]] = {"float32": None, "float16": float16, "bfloat16": bfloat16}
 """How a model may compute ↦ the type that takes the place of float32 in it."""
 FIRST_SCALE: Final = 2.0**16
+SMALL: Final = 1 << 13
+"""Gradients of at most so many elements are looked at together: to start a kernel for each would take longer."""
 GROWTH: Final = 2000
 """After so many steps without an overflow the scale is doubled."""
 
@@ -43,11 +45,15 @@ def with_buffers(model: Module, other: Module) -> Module:
 
 def all_finite(grads: Iterable[Tensor]) -> Tensor:
     """Whether all gradients are finite: one bool."""
-    places: dict[Device, Tensor] = {}
+    places: dict[tuple[Device, DType], list[Tensor]] = {}
     for g in grads:
-        finite = g.isfinite().all()
-        places[g.device] = places[g.device] & finite if g.device in places else finite
-    return functools.reduce(lambda x, y: x & beside(y, x), places.values())
+        places.setdefault((g.device, g.dtype), []).append(g)
+    found = list[Tensor]()
+    for some in places.values():
+        small = [g.reshape(-1) for g in some if g.size <= SMALL]
+        joint = [concat(small)] if small else []
+        found += [g.isfinite().all() for g in (*joint, *(g for g in some if g.size > SMALL))]
+    return functools.reduce(lambda x, y: x & beside(y, x), found)
 
 
 def next_scale(scale: Tensor, finite: Tensor) -> Tensor:
