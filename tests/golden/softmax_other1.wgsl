@@ -10,15 +10,17 @@ fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u
 
 fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
 
+fn div_near(a: f32, b: f32) -> f32 {
+  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
+  let near = a / b;
+  let more = fma(-near, b, a) / b;
+  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
+  return select(near, near + more, normal && abs(a) < 1e38f);
+}
+
 fn div_f32(a: f32, b: f32) -> f32 {
   let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
-  let left = a * scale;
-  let right = b * scale;
-  let near = left / right;
-  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
-  let more = fma(-near, right, left) / right;
-  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
-  return select(near, near + more, normal && abs(left) < 1e38f);
+  return div_near(a * scale, b * scale);
 }
 
 fn exp_f32(x: f32) -> f32 {

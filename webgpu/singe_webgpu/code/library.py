@@ -88,15 +88,17 @@ fn half_bits(x: f32) -> u32 {
   return bits | ((bitcast<u32>(x) >> 16u) & 0x8000u);
 }
 
+fn div_near(a: f32, b: f32) -> f32 {
+  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
+  let near = a / b;
+  let more = fma(-near, b, a) / b;
+  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
+  return select(near, near + more, normal && abs(a) < 1e38f);
+}
+
 fn div_f32(a: f32, b: f32) -> f32 {
   let scale = select(1.0f, 0.25f, abs(b) > 8.507059e37f);
-  let left = a * scale;
-  let right = b * scale;
-  let near = left / right;
-  // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
-  let more = fma(-near, right, left) / right;
-  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
-  return select(near, near + more, normal && abs(left) < 1e38f);
+  return div_near(a * scale, b * scale);
 }
 
 fn over_zero(a: f32) -> f32 {

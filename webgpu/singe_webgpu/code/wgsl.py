@@ -76,8 +76,10 @@ def _quotient(e: Expr, args: Sequence[str]) -> str:
     b = e.args[1]
     if _is_zero(b):
         return f"over_zero({args[0]})" if math.copysign(1, b.value) > 0 else f"-over_zero({args[0]})"
-    plain = b.word == "const" and 2.0**-126 <= abs(b.value) <= 2.0**126
-    return f"({args[0]} / {args[1]})" if plain else f"div_f32({args[0]}, {args[1]})"
+    if b.word != "const" or not 2.0**-126 <= abs(b.value) <= 2.0**126:
+        return f"div_f32({args[0]}, {args[1]})"
+    exact = abs(math.frexp(b.value)[0]) == 0.5
+    return f"({args[0]} / {args[1]})" if exact else f"div_near({args[0]}, {args[1]})"
 
 
 def _remainder(e: Expr, args: Sequence[str]) -> str:

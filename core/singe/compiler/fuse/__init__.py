@@ -270,13 +270,24 @@ class _Fuser:
             # Each view reads at its own coordinates, so the value is computed once for each view.
             times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
             cheap = cost.again <= MAX_OPS_COMPUTED_AGAIN and cost.loads <= 2 and (times <= 3 or not cost.loads)
-            if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
-                self._keep(storage_of(n))
+            wanting = [u for u in users if self._wants_memory(n, u)]
+            if wanting or (times > 1 and not cheap and not _is_movement(n)):
+                self._keep(storage_of(self._moved(n, wanting)))
 
     def _keep(self, n: Node) -> None:
         if n.row is not None:
             self.kept.add(n)
             self.costs[n] = _Cost(0, 1, 0, 0)
+
+    def _moved(self, n: Node, readers: Collection[Node]) -> Node:
+        """What to keep in the place of a node that readers want in memory: what it moves, if others read that, too, and the
+        readers are products, which read in any order."""
+        if not all(isinstance(u.row, Nest) and u.row.routine == "matmul" for u in readers):
+            return n
+        source = n
+        while _is_movement(source) and len(source.inputs) == 1:
+            source = source.inputs[0]
+        return source if source.row is not None and len(self.users[storage_of(source)]) > 1 else n
 
     def _wants_memory(self, n: Node, u: Node) -> bool:
         """Whether a node should be in memory because reader u reads its elements repeatedly, or needs plain loads."""
