@@ -40,6 +40,21 @@ export class Plan {
   /** @type {Sizes} */
   #given;
   /**
+   * Dimensions at the sizes so far: many calls of a kernel take the same.
+   * @type {Map<Dim, number>}
+   */
+  #values = new Map();
+  /**
+   * The names in dimensions.
+   * @type {Map<Dim, string[]>}
+   */
+  #names = new Map();
+  /**
+   * One buffer of all that take the same place and shape.
+   * @type {ProgramBuffer[] | undefined}
+   */
+  #placed;
+  /**
    * The buffers whose sizes are found in mid-run.
    * @type {Set<ProgramBuffer>}
    */
@@ -138,10 +153,27 @@ export class Plan {
    * @param {() => number} value
    */
   #number(at, dims, value) {
-    const names = dims.flatMap(namesIn);
+    const names = dims.flatMap((dim) => this.#namesIn(dim));
     const set = () => void (this.words[at] = value());
     if (this.#known(names)) this.#keep(at, names, set);
     else this.#open.push({ at, names, value });
+  }
+
+  /** @param {Dim} dim */
+  #namesIn(dim) {
+    const names = this.#names.get(dim) ?? namesIn(dim);
+    this.#names.set(dim, names);
+    return names;
+  }
+
+  /**
+   * A dimension at the sizes so far.
+   * @param {Dim} dim
+   */
+  value(dim) {
+    const value = this.#values.get(dim) ?? evaluate(dim, this.sizes);
+    this.#values.set(dim, value);
+    return value;
   }
 
   /**
@@ -149,7 +181,7 @@ export class Plan {
    * @param {Dim} dim
    */
   number(dim) {
-    const value = evaluate(dim, this.sizes);
+    const value = this.value(dim);
     if (Math.abs(value) > MOST) throw new SingeError("input", `a size comes out as ${value}, the largest is ${MOST}`);
     return value;
   }
@@ -191,6 +223,7 @@ export class Plan {
   /** Forget the sizes that the last run found. */
   begin() {
     this.sizes = byName(this.#given);
+    this.#values.clear();
   }
 
   /**
@@ -199,6 +232,7 @@ export class Plan {
    */
   resize(sizes) {
     this.sizes = this.#given = this.#checked(sizes);
+    this.#values.clear();
   }
 
   /**
@@ -212,6 +246,7 @@ export class Plan {
       }
     }
     Object.assign(this.sizes, found);
+    this.#values.clear();
     for (const buffer of this.#late) {
       if (!this.#isSized(buffer)) continue;
       const shape = shapeOf(buffer, this.sizes);
@@ -233,7 +268,8 @@ export class Plan {
     };
     const isBounded = Object.keys(program.bounds).length > 0;
     const { most } = this;
-    for (const buffer of program.buffers) {
+    this.#placed ??= [...new Map(program.buffers.map((buffer) => [JSON.stringify([buffer.place, buffer.shape, buffer.size]), buffer])).values()];
+    for (const buffer of this.#placed) {
       const [kind, k] = buffer.place;
       if (kind === "weights" || kind === "state" || !this.#isSized(buffer)) continue;
       areas[kind][k] = Math.max(areas[kind][k], align(bytesOf(buffer, sizes)), isBounded ? align(this.#room(buffer, most)) : 0);

@@ -94,7 +94,10 @@ function over(plan, inputs, outputs = []) {
   if (known?.recorded === recorded && known.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.commands;
   const others = new Map(given.map((buffer, k) => [own[k], buffer]));
   /** @type {(resource: GpuPlace) => GpuPlace} */
-  const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
+  const swap = (resource) => {
+    const other = others.get(resource.buffer);
+    return other ? plan.whole(other, () => /** @type {number} */ (resource.size)) : resource;
+  };
   /** @type {GpuCommand[]} */
   const commands = recorded.map((one) => {
     if (!one.pipeline) return { ...one, source: swap(one.source), target: swap(one.target) };

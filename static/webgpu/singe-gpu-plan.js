@@ -1,8 +1,8 @@
 /**
  * A plan with its buffers and commands on a GPU, and its run there.
  *
- * Contract: a plan of calls and copies alone is recorded once for all sizes with equal `extents`, and for the states of a session;
- * its next run is encoded while the GPU is busy. Of others, commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
+ * Contract: a plan of calls and copies alone serves all sizes: buffers are bound whole, so other sizes change the numbers of workgroups
+ * alone. It is recorded for the states of a session, and its next run is encoded while the GPU is busy. Of others, commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
  * that the GPU computed, the inputs of a host stop, the outputs. Buffers of sizes found in mid-run grow and keep their size.
  */
 
@@ -12,7 +12,7 @@
 
 /** @import * as io from "./singe-gpu-io.js" */
 
-import { ALIGN, align, byName, bytesOf, countOf, evaluate, isFor, namesIn, partsOf, shapeOf } from "../program/singe-format.js";
+import { ALIGN, align, byName, bytesOf, countOf, isFor, partsOf, shapeOf } from "../program/singe-format.js";
 import { Plan, walk } from "../program/singe-plan.js";
 import { COPY, headsOf, portsAt } from "../program/singe-words.js";
 import { LEAST, USAGE, elementsOf, encoded, mapped, padded, spreadGroups, widen } from "./singe-gpu.js";
@@ -21,29 +21,19 @@ import { LEAST, USAGE, elementsOf, encoded, mapped, padded, spreadGroups, widen 
 const MOST_PENDING = 2048;
 const GROWTH = 1.5;
 
-/** @typedef {{ version: number, command: GpuCommand | undefined }} Made */
+/** @typedef {{ version: number, command: GpuCommand | undefined, grown: number, dispatch?: GpuDispatch }} Made the dispatch: for the buffers at a count of those that grew */
 /** @typedef {{ dims: Dim[], start: number, version: number, written: Int32Array | undefined }} Row sizes that kernels read, where they are, for which sizes they were computed last, and those written last */
 
 /**
- * A text for the sizes of a program's inputs, equal where the commands of a run are the same.
+ * A text for the sizes of a program's inputs, equal where one plan serves: one of calls and copies alone is for all sizes of its part.
  * @param {Program} program
- * @param {(kernel: number) => Dim[]} groupsOf the numbers of a kernel's workgroups
  * @returns {(sizes: Sizes) => string}
  */
-export function extents(program, groupsOf) {
-  const parts = partsOf(program).map((part) => {
-    const { words, buffers, inputs, outputs } = part;
-    const heads = headsOf(words);
-    const kernels = [...new Set(heads.map((at) => words[at]))].filter((head) => head >= 0);
-    const used = new Set([...inputs, ...outputs, ...heads.flatMap((at) => words.slice(...portsAt(part, words, at)))]);
-    const products = [...kernels.flatMap(groupsOf).map((dim) => [dim]), ...[...used].map((i) => buffers[i].shape)];
-    const open = products.filter((dims) => dims.flatMap(namesIn).length);
-    return { part, isStraight: heads.every((at) => words[at] >= COPY), open: [...new Map(open.map((dims) => [JSON.stringify(dims), dims])).values()] };
-  });
+export function planKeys(program) {
+  const parts = partsOf(program).map((part) => ({ part, isStraight: headsOf(part.words).every((at) => part.words[at] >= COPY) }));
   return (sizes) => {
     const at = parts.findIndex(({ part }) => isFor(part, sizes));
-    const { isStraight, open } = parts[at];
-    return JSON.stringify([at, isStraight ? open.map((dims) => dims.reduce((/** @type {number} */ product, dim) => product * evaluate(dim, sizes), 1)) : sizes]);
+    return JSON.stringify(parts[at].isStraight ? at : sizes);
   };
 }
 
@@ -82,10 +72,17 @@ export class GpuPlan extends Plan {
   #given = [];
   /** @type {GPUBuffer[]} */
   #states = [];
-  /** The version of the buffers over which `commands` are. */
+  /** How many buffers had grown when `commands` were recorded. */
   #over = 0;
+  /**
+   * The numbers of workgroups and the bytes of copies at some sizes.
+   * @type {string | undefined}
+   */
+  #extent;
   /** @type {SizedOutput[]} */
   outputs = [];
+  /** What outputs of the largest sizes take, where there are bounds: memory does not grow from run to run. */
+  room = 0;
   /** When the inputs of the last run were written. */
   written = 0;
   /**
@@ -105,13 +102,10 @@ export class GpuPlan extends Plan {
    */
   constructor(device, sizes) {
     super(device.program, sizes);
-    const areas = this.areas();
-    device.cover(areas);
-    /** What outputs of the largest sizes take, where there are bounds: memory does not grow from run to run. */
-    this.room = areas.output.reduce((sum, bytes) => sum + bytes, 0);
     this.gpu = device.gpu;
     this.buffers = device.buffers;
     this.#device = device;
+    this.#cover();
     if (this.isStraight && !this.program.states.length) this.#record([]);
   }
 
@@ -122,6 +116,7 @@ export class GpuPlan extends Plan {
   #record(states) {
     this.outputs = this.sizedOutputs();
     this.#states = states;
+    this.#extent = this.#measured();
     this.commands = headsOf(this.words).flatMap((at) => this.#known(at) ?? []);
     this.#next = undefined;
     this.#over = this.#device.grown;
@@ -132,10 +127,44 @@ export class GpuPlan extends Plan {
    * @param {Sizes} sizes
    */
   resize(sizes) {
-    if (!this.isStraight) return;
+    if (!this.isStraight || this.isAt(sizes)) return;
     super.resize(sizes);
+    this.#cover();
     this.outputs = this.sizedOutputs();
+    const extent = this.#measured();
+    if (extent !== this.#extent) {
+      this.#extent = extent;
+      this.#version++;
+      this.commands = undefined;
+    }
     this.#rows.forEach((row) => this.#writeRow(row));
+  }
+
+  /** @param {Sizes} sizes */
+  isAt(sizes) {
+    return Object.entries(sizes).every(([name, size]) => this.sizes[name] === size);
+  }
+
+  /** Let the shared buffers hold what a run at these sizes needs. */
+  #cover() {
+    const areas = this.areas();
+    this.#device.cover(areas);
+    this.room = areas.output.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** What the commands have of the sizes: numbers of workgroups and bytes of copies; all sizes if a buffer cannot be bound whole. */
+  #measured() {
+    const { groups, copied } = this.#device.sized(this.program);
+    const counts = [...groups.flat().map((dim) => this.value(dim)), ...copied.map((i) => this.bytes(i))];
+    const isWhole = Object.values(this.buffers)
+      .flat()
+      .every((buffer) => this.#isWhole(buffer));
+    return JSON.stringify(isWhole ? counts : [counts, this.sizes]);
+  }
+
+  /** @param {GPUBuffer} buffer */
+  #isWhole(buffer) {
+    return buffer.size <= this.gpu.device.limits.maxStorageBufferBindingSize;
   }
 
   free() {
@@ -198,14 +227,24 @@ export class GpuPlan extends Plan {
   }
 
   /**
+   * The whole buffer, whatever a run needs of it, where it can be bound.
    * @param {number} index
    * @returns {GpuPlace}
    */
   binding(index) {
     const [kind, at] = this.program.buffers[index].place;
-    const size = Math.max(LEAST, this.bytes(index));
-    if (kind === "weights") return this.#device.weights.binding(at, size);
-    return { buffer: kind === "state" ? this.#states[at] : this.buffers[kind][at], offset: 0, size };
+    const size = () => Math.max(LEAST, this.bytes(index));
+    if (kind === "weights") return this.#device.weights.binding(at, size());
+    return this.whole(kind === "state" ? this.#states[at] : this.buffers[kind][at], size);
+  }
+
+  /**
+   * @param {GPUBuffer} buffer
+   * @param {() => number} bytes what a run needs of it
+   * @returns {GpuPlace}
+   */
+  whole(buffer, bytes) {
+    return { buffer, offset: 0, size: this.#isWhole(buffer) ? buffer.size - (buffer.size % 4) : bytes() };
   }
 
   // --- commands
@@ -247,33 +286,40 @@ export class GpuPlan extends Plan {
     const version = this.#version + this.#device.grown;
     const known = this.#made.get(this.#none)?.get(at) ?? this.#made.get(this.#states)?.get(at);
     if (known?.version === version) return known.command;
-    const command = this.#command(at);
+    const { grown } = this.#device;
+    const { command, dispatch } = this.#command(at, known?.grown === grown ? known.dispatch : undefined);
     const named = this.words.slice(...portsAt(this.program, this.words, at));
     const owner = named.some((i) => this.program.buffers[i].place[0] === "state") ? this.#states : this.#none;
     const made = this.#made.get(owner) ?? new Map();
-    this.#made.set(owner, made.set(at, { version, command }));
+    this.#made.set(owner, made.set(at, { version, command, grown, dispatch }));
     return command;
   }
 
   /**
-   * The command of the group at a word; undefined if there is nothing to do.
+   * The command of the group at a word; undefined if there is nothing to do. The dispatch serves other sizes, too.
    * @param {number} at
-   * @returns {GpuCommand | undefined}
+   * @param {GpuDispatch} [before] that of other sizes, over the same buffers
+   * @returns {{ command?: GpuCommand, dispatch?: GpuDispatch }}
    */
-  #command(at) {
+  #command(at, before) {
     const { words, gpu, program } = this;
     if (words[at] === COPY) {
       const [target, source] = [words[at + 2], words[at + 3]];
       const bytes = this.bytes(source);
-      return bytes ? { at, source: this.binding(source), target: this.binding(target), bytes } : undefined;
+      return bytes ? { command: { at, source: this.binding(source), target: this.binding(target), bytes } } : {};
     }
     const { label } = program.kernels[words[at]];
     const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines.at(words[at]);
-    const groups = dims.map((dim) => evaluate(dim, this.sizes));
-    if (groups.some((n) => n <= 0)) return undefined;
+    const counts = dims.map((dim) => this.value(dim));
+    if (counts.some((n) => n <= 0)) return { dispatch: before };
+    const groups = spreadGroups(counts, gpu.device.limits.maxComputeWorkgroupsPerDimension, label);
+    const row = hasSizes ? [this.#row(program.kernels[words[at]].sizes)] : [];
+    if (before) return { command: { ...before, groups }, dispatch: before };
     const resources = words.slice(...portsAt(program, words, at)).map((i) => this.binding(i));
-    if (hasSizes) resources.push(this.#row(program.kernels[words[at]].sizes));
-    return this.bound({ at, pipeline, layout, resources, groups: spreadGroups(groups, gpu.device.limits.maxComputeWorkgroupsPerDimension, label) });
+    const isWhole = resources.every(({ buffer }) => this.#isWhole(buffer));
+    resources.push(...row);
+    const command = this.bound({ at, pipeline, layout, resources, groups });
+    return { command, dispatch: isWhole ? command : undefined };
   }
 
   /**

@@ -15,9 +15,9 @@
 
 import { ARRAYS, Recent, SingeError, align, byName, bytesOf, chooseVariant, countOf, evaluate, partAt, sizeName, sumOf } from "../program/singe-format.js";
 import { prepareHost } from "../program/singe-plan.js";
-import { headsOf } from "../program/singe-words.js";
+import { COPY, headsOf } from "../program/singe-words.js";
 import { Gpu, LEAST, MATRICES, USAGE, Weights, elementsOf, isSoftware, mapped, padded, requestDevice, widen } from "./singe-gpu.js";
-import { GpuPlan, extents } from "./singe-gpu-plan.js";
+import { GpuPlan, planKeys } from "./singe-gpu-plan.js";
 
 const PLANS = 4;
 /** A length or a side in the first run, as a guess. */
@@ -95,8 +95,10 @@ async function loadProgram({ program, weights }, { hosted, texts, written, ready
     const device = new Device(gpu, program, pipelines, store);
     const prepared = device.prepare(likely);
     ready(store); // after the pipelines, which take longer
-    if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.characters));
+    const isSlow = isSoftware(adapterInfo);
+    if (isSlow) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.characters));
     await prepared;
+    if (!isSlow && program.specialised.length) device.prepareAll().catch(() => {}); // told by the run that needs one
     return device;
   };
   return (await Promise.all([create(), written.then(() => files.tell({ phase: "compile" }))]))[0];
@@ -160,24 +162,36 @@ class Pipelines {
   }
 
   /**
-   * Create those of the kernels that some sizes need. The longest text goes first: it takes longest.
+   * Those of the kernels that some sizes need, and that have no pipeline yet.
    * @param {number[]} used
    * @param {Sizes} sizes
    */
-  async prepare(used, sizes) {
-    const needed = [...new Set(used)].filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+  missing(used, sizes) {
+    return used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+  }
+
+  /**
+   * Create these. The longest text goes first: it takes longest.
+   * @param {number[]} needed
+   */
+  async prepare(needed) {
     needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
-    if (needed.length) this.#tell("kernels", needed.length);
+    this.#tell("kernels", needed.length);
     const { characters } = this;
     const create = async (/** @type {number} */ k) => {
       const { length } = this.kernels[k].text;
       characters.left.set(k, length);
-      this.#found[k] = await this.#make(this.kernels[k]);
+      await this.create(k);
       characters.left.delete(k);
       characters.compiled += length;
       this.#tell("compiled", 1);
     };
     await Promise.all(needed.map(create));
+  }
+
+  /** @param {number} k */
+  async create(k) {
+    this.#found[k] ??= await this.#make(this.kernels[k]);
   }
 
   /**
@@ -229,6 +243,9 @@ async function buildPipeline(device, text, kinds) {
   return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
 }
 
+/** @param {Dim} dim */
+const isOpen = (dim) => typeof dim !== "number";
+
 class Device {
   /**
    * Kind ↦ buffers, shared by all plans.
@@ -242,10 +259,12 @@ class Device {
   #staging = new Map();
   /** When the last run ended. */
   #worked = -Infinity;
-  /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
+  /** How often a buffer grew: commands that were made before name the one that went. */
   grown = 0;
   /** @type {Recent<[sizes: Sizes], GpuPlan>} */
   #plans;
+  /** @type {WeakMap<Program, { used: number[], copied: number[] }>} */
+  #sized = new WeakMap();
 
   /**
    * @param {Gpu} gpu
@@ -262,12 +281,12 @@ class Device {
       PLANS,
       (sizes) => new GpuPlan(this, sizes),
       (plan) => plan.free(),
-      extents(program, (kernel) => pipelines.at(kernel).groups),
+      planKeys(program),
     );
   }
 
   /**
-   * Make each of the shared buffers at least this large; plans with a buffer that grows are dropped.
+   * Make each of the shared buffers at least this large.
    * @param {Record<string, number[]>} areas
    */
   cover(areas) {
@@ -275,7 +294,7 @@ class Device {
       const held = (this.buffers[kind] ??= []);
       areas[kind].forEach((bytes, k) => {
         if (held[k]?.size >= bytes) return;
-        this.#plans.clear();
+        this.grown++;
         this.gpu.free(held[k]);
         delete held[k];
         held[k] = this.gpu.allocate(bytes);
@@ -317,13 +336,35 @@ class Device {
   }
 
   /**
+   * What a part calls: its kernels, the groups of those that depend on sizes, and which buffers are copied that do.
+   * @param {Program} part
+   */
+  sized(part) {
+    const { words, buffers, outputs } = part;
+    const heads = headsOf(words);
+    const found = this.#sized.get(part) ?? {
+      used: [...new Set(heads.map((at) => words[at]))].filter((head) => head >= 0),
+      copied: [...heads.flatMap((at) => (words[at] === COPY ? [words[at + 3]] : [])), ...outputs].filter((i) => buffers[i].shape.some(isOpen)),
+    };
+    this.#sized.set(part, found);
+    return { ...found, groups: found.used.map((k) => this.pipelines.at(k).groups).filter((dims) => dims.some(isOpen)) };
+  }
+
+  /**
    * Create what runs at these sizes need.
    * @param {Sizes} sizes
    */
-  prepare(sizes) {
-    const { words } = partAt(this.program, sizes);
-    const used = headsOf(words).flatMap((at) => (words[at] >= 0 ? [words[at]] : []));
-    return this.gpu.guard(() => this.pipelines.prepare(used, sizes));
+  async prepare(sizes) {
+    const needed = this.pipelines.missing(this.sized(partAt(this.program, sizes)).used, sizes);
+    if (needed.length) await this.gpu.guard(() => this.pipelines.prepare(needed));
+  }
+
+  /**
+   * Create the pipelines of all kernels, one after another, of a program that runs at several sizes by design, as a decoder reads prompts
+   * of any length: its first runs at other sizes need not wait for them.
+   */
+  async prepareAll() {
+    for (const k of this.sized(this.program).used) await this.gpu.guard(() => this.pipelines.create(k));
   }
 
   /**
@@ -335,7 +376,7 @@ class Device {
    */
   async #attempt(sizes, run) {
     try {
-      if (!this.#plans.has(sizes)) await this.prepare(sizes);
+      if (!(this.#plans.has(sizes) && this.#plans.at(sizes).isAt(sizes))) await this.prepare(sizes);
       return await this.gpu.guard(() => {
         const plan = this.#plans.at(sizes);
         plan.resize(sizes);

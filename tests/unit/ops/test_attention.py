@@ -185,9 +185,10 @@ def test_at_any_lengths_one_shader_is_chosen() -> None:
         (cut,) = [cut for cut in cuts if evaluate(cut.when, sizes)]
         known = attention({}, [(tuple(evaluate(d, sizes) for d in shape), float32) for shape in shapes])
         assert known is not None
-        splits = evaluate(cut.splits, sizes)
-        assert chosen(known) == [Cut(cut.way, splits)]
+        splits, results = evaluate(cut.splits, sizes), evaluate(cut.results, sizes)
+        assert chosen(known) == [Cut(cut.way, splits, n * 8 * queries * splits)]
         assert isinstance(splits, int)
+        assert splits == 1 or results >= n * 8 * queries * splits
         blocks = -(-keys // cut.way.block)
         assert (splits - 1) * -(-blocks // splits) < blocks
 

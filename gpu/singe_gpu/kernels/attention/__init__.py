@@ -8,7 +8,7 @@ there are too few rows to keep a device busy, the keys are split over workgroups
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 
 from singe.extension import Attention, Dim, Printed, dim_max, dim_min
 
@@ -32,7 +32,9 @@ def print_cuts(dialect: Dialect, a: Attention, cuts: list[Cut]) -> list[Printed]
     """A kernel for each cut, and one that joins for all of them, if keys are split."""
     splits: Dim = sum((cut.splits * cut.when for cut in cuts), 0)
     is_split = dim_min(splits - 1, 1)
-    room = dim_max(scratch(a, splits) * is_split, 16)  # no buffer of a kernel that runs may be empty
+    results = [cut.results for cut in cuts if cut.splits != 1]
+    # No buffer of a kernel that runs may be empty.
+    room = dim_max(scratch(a, reduce(dim_max, results, 0)), 16)
     found = []
     for cut in cuts:
         partly = cut.splits != 1

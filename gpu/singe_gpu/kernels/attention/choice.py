@@ -25,11 +25,12 @@ MAX_KEY_PARTS: Final = 64
 
 @dataclass(frozen=True)
 class Cut:
-    """A way, into how many parts the keys are split, and a dimension that is 1 at the sizes for which this is chosen,
-    otherwise 0."""
+    """A way, into how many parts the keys are split, how many results of rows and parts there are at most, and a dimension that is 1
+    at the sizes for which this is chosen, otherwise 0."""
 
     way: Way
-    splits: Dim = 1
+    splits: Dim
+    results: Dim
     when: Dim = 1
 
 
@@ -41,11 +42,11 @@ def chosen(a: Attention) -> list[Cut]:
     large, small = tiles(a)
     is_large = (1 - is_few) * dim_min(groups(a, large) * blocks(a, large) // TILES_TO_FILL, 1)
     found = [
-        Cut(few, splits(a, few, 512), is_few),  # small workgroups with few registers: several run at once
-        Cut(large, splits(a, large, 264), is_large),
-        Cut(small, splits(a, small, 160), 1 - is_few - is_large),
+        cut(a, few, 512, is_few),  # small workgroups with few registers: several run at once
+        cut(a, large, 264, is_large),
+        cut(a, small, 160, 1 - is_few - is_large),
     ]
-    return [cut for cut in found if cut.when != 0]
+    return [one for one in found if one.when != 0]
 
 
 def tiles(a: Attention) -> tuple[AttentionTile, AttentionTile]:
@@ -65,8 +66,14 @@ def blocks(a: Attention, way: Way) -> Dim:
     return dim_max(ceildiv(a.keys, way.block), 1)
 
 
-def splits(a: Attention, way: Way, busy: int) -> Dim:
-    """Into how many parts the keys are split: there are about `busy` workgroups then, and each has as many blocks."""
+def cut(a: Attention, way: Way, busy: int, when: Dim) -> Cut:
+    """The keys are split so that there are about `busy` workgroups, and each has as many blocks."""
     wanted = dim_min(dim_max(busy // dim_max(groups(a, way), 1), 1), MAX_KEY_PARTS)
     count = blocks(a, way)
-    return ceildiv(count, ceildiv(count, wanted))
+    splits = ceildiv(count, ceildiv(count, wanted))
+    known = splits if isinstance(splits, int) else wanted
+    if isinstance(known, int):
+        return Cut(way, splits, a.points * a.rows * known, when)
+    # Memory is a short bound: the product of open splits and rows has thousands of terms, and runs of new sizes evaluate it for each
+    # layer. Where the keys are split, groups × splits ≤ busy.
+    return Cut(way, splits, dim_min(a.points * a.rows * count, busy * way.rows), when)

@@ -44,9 +44,9 @@ def quotient(sums: str, total: str) -> str:
     return f"({sums} * (1.0f / max({total}, 1.0f)))"
 
 
-def scratch(a: Attention, splits: Dim) -> Dim:
-    """Bytes of the partial results: for each row and split the vectors of its sums, and one of its largest score and total."""
-    return a.points * a.rows * splits * (16 * (vectors(a.width) + 1))
+def scratch(a: Attention, results: Dim) -> Dim:
+    """Bytes of so many partial results: for each row and split the vectors of its sums, and one of its largest score and total."""
+    return results * (16 * (vectors(a.width) + 1))
 
 
 @dataclass(frozen=True)
