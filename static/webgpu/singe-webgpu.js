@@ -18,6 +18,7 @@ import { prepareHost } from "../program/singe-plan.js";
 import { COPY, headsOf } from "../program/singe-words.js";
 import { Gpu, LEAST, MATRICES, USAGE, Weights, elementsOf, isSoftware, mapped, padded, requestDevice, widen } from "./singe-gpu.js";
 import { GpuPlan, planKeys } from "./singe-gpu-plan.js";
+import { unfoldedTexts } from "./singe-gpu-texts.js";
 
 const PLANS = 4;
 /** A length or a side in the first run, as a guess. */
@@ -42,7 +43,7 @@ export async function open(target, files, given) {
   const opened = new Promise((done) => (ready = done));
   // All that is fetched comes while the device is opened.
   const hosted = prepareHost(program);
-  const texts = files.json(modules);
+  const texts = files.json(modules).then(unfoldedTexts);
   const written = files.each(weights, async (file, at) => {
     await files.stream(file, opened, at);
     await gpu.device.queue.onSubmittedWorkDone();

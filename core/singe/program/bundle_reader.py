@@ -62,8 +62,10 @@ def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> Prog
         entry = manifest["targets"][target]
         modules = entry["modules"]
         if "file" in modules:
+            from .folded_texts import unfolded_texts  # noqa: PLC0415 (other targets need it not)
+
             texts = json_of(_bytes(folder, modules), modules["file"], _MAX_TEXTS_BYTES)
-            code: dict[str, str | bytes] = {string(k): string(text) for k, text in texts.items()}
+            code: dict[str, str | bytes] = {**unfolded_texts({string(k): string(text) for k, text in texts.items()})}
         else:
             code = {string(k): _bytes(folder, file) for k, file in modules.items()}
         program = unfolded(entry["program"]) if manifest.get("folded") else entry["program"]

@@ -37,6 +37,7 @@ from ...program.bundle_reader import MANIFEST, MAX_MANIFEST_BYTES
 from ...program.container import PROGRAM as FORMAT
 from ...program.container import encode_dim
 from ...program.folded import MAX_ROWS, folded, repeated
+from ...program.folded_texts import folded_texts
 from ...program.format import header
 from ...program.program import ProgramData
 from ...runtime.device import Device
@@ -420,9 +421,8 @@ def _modules(name: str, program: ProgramData, files: dict[str, bytes], readable:
     texts = {k: code for k, code in program.modules.items() if isinstance(code, str)}
     if len(texts) == len(program.modules):
         if not readable:
-            texts = {
-                k: _INDENTATION.sub("\n", code) for k, code in sorted(texts.items(), key=lambda item: len(item[1]))
-            }
+            ordered = sorted(texts.items(), key=lambda item: len(item[1]))
+            texts = folded_texts({k: _INDENTATION.sub("\n", code) for k, code in ordered})
         return _file(f"kernels-{name}.json", _json(texts), files)
     return {
         k: _file(f"kernels-{k}.wasm", code, files) for k, code in program.modules.items() if isinstance(code, bytes)
