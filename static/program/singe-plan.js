@@ -6,7 +6,7 @@
  * `carryOut`. The program was checked by singe-checks.js.
  */
 
-/** @import { Areas, Dim, HostInput, Machine, Program, ProgramBuffer, SizedOutput, Sizes, Stop } from "../types/program.d.ts" */
+/** @import { Areas, Dim, HostInput, Machine, Program, ProgramBuffer, ProgramKernel, SizedOutput, Sizes, Stop } from "../types/program.d.ts" */
 /** @import * as hosts from "./singe-host.js" */
 
 import { ALIGN, IS, SingeError, align, byName, bytesOf, countOf, evaluate, namesIn, partAt, partsOf, shapeOf, sizeName } from "./singe-format.js";
@@ -39,21 +39,6 @@ export class Plan {
   #sized;
   /** @type {Sizes} */
   #given;
-  /**
-   * Dimensions at the sizes so far: many calls of a kernel take the same.
-   * @type {Map<Dim, number>}
-   */
-  #values = new Map();
-  /**
-   * The names in dimensions.
-   * @type {Map<Dim, string[]>}
-   */
-  #names = new Map();
-  /**
-   * One buffer of all that take the same place and shape.
-   * @type {ProgramBuffer[] | undefined}
-   */
-  #placed;
   /**
    * The buffers whose sizes are found in mid-run.
    * @type {Set<ProgramBuffer>}
@@ -127,7 +112,7 @@ export class Plan {
     const [from, to] = portsAt(program, words, at);
     for (let k = from; k < to; k++) this.named.push(k);
     if (head < COPY) this.isStraight = false;
-    if (head >= 0) kernels[head].sizes.forEach((dim, k) => this.#number(to + k, [dim], () => this.number(dim)));
+    if (head >= 0) this.numbersOf(kernels[head]).forEach((dim, k) => this.#number(to + k, [dim], () => this.number(dim)));
     else if (head === COPY) {
       const source = buffers[words[at + 3]];
       this.#number(to, source.shape, () => this.#room(source, this.sizes));
@@ -147,33 +132,24 @@ export class Plan {
   }
 
   /**
+   * Those that are words of a kernel's calls.
+   * @param {ProgramKernel} kernel
+   */
+  numbersOf({ sizes }) {
+    return sizes;
+  }
+
+  /**
    * A word that is a number: now, or when its sizes are known.
    * @param {number} at
    * @param {Dim[]} dims
    * @param {() => number} value
    */
   #number(at, dims, value) {
-    const names = dims.flatMap((dim) => this.#namesIn(dim));
+    const names = dims.flatMap(namesIn);
     const set = () => void (this.words[at] = value());
     if (this.#known(names)) this.#keep(at, names, set);
     else this.#open.push({ at, names, value });
-  }
-
-  /** @param {Dim} dim */
-  #namesIn(dim) {
-    const names = this.#names.get(dim) ?? namesIn(dim);
-    this.#names.set(dim, names);
-    return names;
-  }
-
-  /**
-   * A dimension at the sizes so far.
-   * @param {Dim} dim
-   */
-  value(dim) {
-    const value = this.#values.get(dim) ?? evaluate(dim, this.sizes);
-    this.#values.set(dim, value);
-    return value;
   }
 
   /**
@@ -181,7 +157,7 @@ export class Plan {
    * @param {Dim} dim
    */
   number(dim) {
-    const value = this.value(dim);
+    const value = evaluate(dim, this.sizes);
     if (Math.abs(value) > MOST) throw new SingeError("input", `a size comes out as ${value}, the largest is ${MOST}`);
     return value;
   }
@@ -223,7 +199,6 @@ export class Plan {
   /** Forget the sizes that the last run found. */
   begin() {
     this.sizes = byName(this.#given);
-    this.#values.clear();
   }
 
   /**
@@ -232,7 +207,6 @@ export class Plan {
    */
   resize(sizes) {
     this.sizes = this.#given = this.#checked(sizes);
-    this.#values.clear();
   }
 
   /**
@@ -246,7 +220,6 @@ export class Plan {
       }
     }
     Object.assign(this.sizes, found);
-    this.#values.clear();
     for (const buffer of this.#late) {
       if (!this.#isSized(buffer)) continue;
       const shape = shapeOf(buffer, this.sizes);
@@ -257,8 +230,11 @@ export class Plan {
     return known.map(({ at }) => at);
   }
 
-  /** The bytes of slots, inputs and outputs, as far as their sizes are known; or at their bounds if they have some. */
-  areas() {
+  /**
+   * The bytes of slots, inputs and outputs, as far as their sizes are known; or at their bounds if they have some.
+   * @param {ProgramBuffer[]} [buffers] one at least of each place and shape
+   */
+  areas(buffers = this.program.buffers) {
     const { program, sizes } = this;
     /** @type {Areas} */
     const areas = {
@@ -268,8 +244,7 @@ export class Plan {
     };
     const isBounded = Object.keys(program.bounds).length > 0;
     const { most } = this;
-    this.#placed ??= [...new Map(program.buffers.map((buffer) => [JSON.stringify([buffer.place, buffer.shape, buffer.size]), buffer])).values()];
-    for (const buffer of this.#placed) {
+    for (const buffer of buffers) {
       const [kind, k] = buffer.place;
       if (kind === "weights" || kind === "state" || !this.#isSized(buffer)) continue;
       areas[kind][k] = Math.max(areas[kind][k], align(bytesOf(buffer, sizes)), isBounded ? align(this.#room(buffer, most)) : 0);

@@ -12,7 +12,7 @@
 
 /** @import * as io from "./singe-gpu-io.js" */
 
-import { ALIGN, align, byName, bytesOf, countOf, isFor, partsOf, shapeOf } from "../program/singe-format.js";
+import { ALIGN, align, byName, bytesOf, countOf, evaluate, isFor, partsOf, shapeOf } from "../program/singe-format.js";
 import { Plan, walk } from "../program/singe-plan.js";
 import { COPY, headsOf, portsAt } from "../program/singe-words.js";
 import { LEAST, USAGE, elementsOf, encoded, mapped, padded, spreadGroups, widen } from "./singe-gpu.js";
@@ -79,6 +79,8 @@ export class GpuPlan extends Plan {
    * @type {string | undefined}
    */
   #extent;
+  /** @type {Map<Dim, number>} */
+  #values = new Map();
   /** @type {SizedOutput[]} */
   outputs = [];
   /** What outputs of the largest sizes take, where there are bounds: memory does not grow from run to run. */
@@ -129,6 +131,7 @@ export class GpuPlan extends Plan {
   resize(sizes) {
     if (!this.isStraight || this.isAt(sizes)) return;
     super.resize(sizes);
+    this.#values.clear();
     this.#cover();
     this.outputs = this.sizedOutputs();
     const extent = this.#measured();
@@ -147,7 +150,7 @@ export class GpuPlan extends Plan {
 
   /** Let the shared buffers hold what a run at these sizes needs. */
   #cover() {
-    const areas = this.areas();
+    const areas = this.areas(this.#device.sized(this.program).placed);
     this.#device.cover(areas);
     this.room = areas.output.reduce((sum, bytes) => sum + bytes, 0);
   }
@@ -155,11 +158,26 @@ export class GpuPlan extends Plan {
   /** What the commands have of the sizes: numbers of workgroups and bytes of copies; all sizes if a buffer cannot be bound whole. */
   #measured() {
     const { groups, copied } = this.#device.sized(this.program);
-    const counts = [...groups.flat().map((dim) => this.value(dim)), ...copied.map((i) => this.bytes(i))];
+    const counts = [...groups.flat().map((dim) => this.#value(dim)), ...copied.map((i) => this.bytes(i))];
     const isWhole = Object.values(this.buffers)
       .flat()
       .every((buffer) => this.#isWhole(buffer));
     return JSON.stringify(isWhole ? counts : [counts, this.sizes]);
+  }
+
+  /**
+   * A dimension at the sizes so far, computed once: many calls of a kernel have the same workgroups.
+   * @param {Dim} dim
+   */
+  #value(dim) {
+    const value = this.#values.get(dim) ?? evaluate(dim, this.sizes);
+    this.#values.set(dim, value);
+    return value;
+  }
+
+  /** None: kernels read their numbers from rows. */
+  numbersOf() {
+    return [];
   }
 
   /** @param {GPUBuffer} buffer */
@@ -189,6 +207,7 @@ export class GpuPlan extends Plan {
     }
     this.commands = undefined;
     this.begin();
+    this.#values.clear();
     this.#pending = [];
     this.#given = inputs;
     this.#states = states;
@@ -310,7 +329,7 @@ export class GpuPlan extends Plan {
     }
     const { label } = program.kernels[words[at]];
     const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines.at(words[at]);
-    const counts = dims.map((dim) => this.value(dim));
+    const counts = dims.map((dim) => this.#value(dim));
     if (counts.some((n) => n <= 0)) return { dispatch: before };
     const groups = spreadGroups(counts, gpu.device.limits.maxComputeWorkgroupsPerDimension, label);
     const row = hasSizes ? [this.#row(program.kernels[words[at]].sizes)] : [];
@@ -468,6 +487,7 @@ export class GpuPlan extends Plan {
   /** @param {Sizes} found */
   bind(found) {
     this.learn(found);
+    this.#values.clear();
     const changed = Object.entries(found).some(([name, value]) => this.#latest[name] !== value);
     Object.assign(this.#latest, found);
     const areas = this.areas();

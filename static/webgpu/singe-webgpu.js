@@ -7,7 +7,7 @@
  */
 
 /** @import { TypedArray } from "../types/public.d.ts" */
-/** @import { Answer, Dim, GivenInput, GpuKernel, GpuPipeline, Program, SizedOutput, Sizes, Target, Variant, Wanted, WeightsStore } from "../types/program.d.ts" */
+/** @import { Answer, Dim, GivenInput, GpuKernel, GpuPipeline, Program, ProgramBuffer, SizedOutput, Sizes, Target, Variant, Wanted, WeightsStore } from "../types/program.d.ts" */
 /** @import { Files } from "../loading/singe-files.js" */
 
 /** @typedef {Pick<Files, "expect" | "tell" | "json" | "each" | "stream">} GpuFiles */
@@ -264,7 +264,7 @@ class Device {
   grown = 0;
   /** @type {Recent<[sizes: Sizes], GpuPlan>} */
   #plans;
-  /** @type {WeakMap<Program, { used: number[], copied: number[] }>} */
+  /** @type {WeakMap<Program, { used: number[], copied: number[], placed: ProgramBuffer[] }>} */
   #sized = new WeakMap();
 
   /**
@@ -337,7 +337,8 @@ class Device {
   }
 
   /**
-   * What a part calls: its kernels, the groups of those that depend on sizes, and which buffers are copied that do.
+   * What a part calls: its kernels, the groups of those that depend on sizes, and which buffers are copied that do; and one buffer of all
+   * that take the same place and shape.
    * @param {Program} part
    */
   sized(part) {
@@ -346,6 +347,7 @@ class Device {
     const found = this.#sized.get(part) ?? {
       used: [...new Set(heads.map((at) => words[at]))].filter((head) => head >= 0),
       copied: [...heads.flatMap((at) => (words[at] === COPY ? [words[at + 3]] : [])), ...outputs].filter((i) => buffers[i].shape.some(isOpen)),
+      placed: [...new Map(buffers.map((buffer) => [JSON.stringify([buffer.place, buffer.shape, buffer.size]), buffer])).values()],
     };
     this.#sized.set(part, found);
     return { ...found, groups: found.used.map((k) => this.pipelines.at(k).groups).filter((dims) => dims.some(isOpen)) };

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 MAX_CHARACTERS: Final = 1 << 27
