@@ -395,9 +395,18 @@ def _weights(name: str, target: Target, graph: Graph, options: Options, encoding
 def _targets(found: WeightFiles, files: dict[str, bytes], readable: bool) -> dict[str, dict[str, Any]]:
     """The targets' entries in the manifest; the files of their code are added to `files`."""
     return {
-        name: {"program": header(program), "modules": _modules(name, program, files, readable), "weights": weights}
+        name: {
+            "program": header(program if readable else _without_names_of_ops(program)),
+            "modules": _modules(name, program, files, readable),
+            "weights": weights,
+        }
         for name, (program, weights) in found.placed.items()
     }
+
+
+def _without_names_of_ops(program: ProgramData) -> ProgramData:
+    """A page reads no facts, and these are as long as the kernels are many; each kernel has its label."""
+    return replace(program, facts={name: fact for name, fact in program.facts.items() if name != "fused"})
 
 
 def _written(manifest: Mapping[str, Any]) -> bytes:
