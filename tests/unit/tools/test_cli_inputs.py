@@ -215,6 +215,13 @@ REFUSED = {
 }
 
 
+def test_a_sound_for_features_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, copies: Wrote) -> None:
+    path = sound(tmp_path / "s.wav", np.zeros(9), 2, 8000)
+    code, _, err = run(capsys, "run", copies(x=(FLOAT, ["N", 80, 800])), "--input", path)
+    assert code == 2
+    assert "takes more than one row of samples: 80 rows" in err
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_files_are_code_2_and_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, copies: Wrote, name: str

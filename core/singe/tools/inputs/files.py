@@ -107,10 +107,17 @@ def _sound(path: str, spec: TensorSpec, rate: int | None) -> np.ndarray:
     """The samples of a sound along the last axis of the input that is not 1 long."""
     if not spec.dtype.is_float or spec.shape == ():
         raise InputError(f"{path}: the input {spec} takes no samples; expected floats of one axis or more")
+    axes = [k for k, d in enumerate(spec.shape or ()) if not isinstance(d, int) or d != 1]
+    fixed = [d for k, d in enumerate(spec.shape or ()) if k in axes[:-1] and isinstance(d, int)]
+    if fixed:
+        raise InputError(
+            f"{path}: the input {spec} takes more than one row of samples: {fixed[-1]} rows, such as channels or the power in bands; "
+            "give these as an .npy file"
+        )
     sound = sounds.sound_of(path)
     samples = sound.at(rate or sound.rate).samples.astype(spec.dtype.numpy)
     shape: list[int] = [1] * len(spec.shape or (0,))
-    shape[max((k for k, d in enumerate(spec.shape or ()) if not isinstance(d, int) or d != 1), default=-1)] = -1
+    shape[axes[-1] if axes else -1] = -1
     return samples.reshape(shape)
 
 
