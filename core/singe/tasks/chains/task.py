@@ -95,8 +95,11 @@ def _of_bundle(chain: Chain, folder: Path, device: str | Device) -> ChainTask:
 def _files(chain: Chain, source: str | Path) -> dict[str, Path]:
     """The files that there are: a part's by its name, others by theirs."""
     if not _is_zoo(source) and Path(source).is_file():
+        models = ", ".join(
+            " or ".join(part.files) + (" if wanted" if part.optional else "") for part in chain.parts.values()
+        )
         raise InputError(
-            f"{chain.name}: {source} is one file of several; give the folder that has them: {Path(source).parent}"
+            f"{chain.name}: {source} is one file, and this takes several: {models}; give the folder that has them, or zoo:NAME"
         )
     if not _is_zoo(source) and not Path(source).exists():
         raise InputError(f"{chain.name}: {source}: no such folder, expected one with several models, or zoo:NAME")
