@@ -37,7 +37,7 @@ MANY_RESULTS: Final = 256
 """With so many results for each element of one, results beside each other have an invocation each already."""
 
 
-class _Run(NamedTuple):
+class _Axes(NamedTuple):
     """Axes beside each other that are all folded, or all kept."""
 
     folded: bool
@@ -59,17 +59,17 @@ def folded_in_parts(graph: Graph, filled_by: int) -> Graph:
     return rebuild(graph, Builder(), rule)
 
 
-def _runs(n: Node) -> list[_Run]:
+def _runs(n: Node) -> list[_Axes]:
     """The runs of axes of a fold's input, without those of one element; none if a size is open."""
     shape = n.inputs[0].shape
     axes = {a % len(shape) for a in n.attrs["axes"]} if shape else set[int]()
-    known = [_Run(a in axes, d) for a, d in enumerate(shape) if isinstance(d, int) and d != 1]
+    known = [_Axes(a in axes, d) for a, d in enumerate(shape) if isinstance(d, int) and d != 1]
     if not all(isinstance(d, int) for d in shape):
         return []
-    return [_Run(folded, prod(r.length for r in some)) for folded, some in groupby(known, lambda r: r.folded)]
+    return [_Axes(folded, prod(r.length for r in some)) for folded, some in groupby(known, lambda r: r.folded)]
 
 
-def _count(runs: Sequence[_Run], filled_by: int) -> int:
+def _count(runs: Sequence[_Axes], filled_by: int) -> int:
     """In how many parts the last folded run is split, a power of two; the first step folds a part of it alone. 0: the fold stays whole."""
     lengths = [r.length for r in runs if r.folded]
     elements, results = prod(lengths), prod(r.length for r in runs if not r.folded)
@@ -87,7 +87,7 @@ def _count(runs: Sequence[_Run], filled_by: int) -> int:
     return parts if others * parts >= limits.parts and elements >= others * parts * limits.part else 0
 
 
-def _fold(b: Builder, n: Node, x: Node, runs: Sequence[_Run], parts: int) -> Node:
+def _fold(b: Builder, n: Node, x: Node, runs: Sequence[_Axes], parts: int) -> Node:
     if n.dtype in (float16, bfloat16) and n.op in ("reduce_sum", "reduce_prod"):  # which would be rounded in between
         x = b.cast(x, to=float32)
     last = max(k for k, r in enumerate(runs) if r.folded)
