@@ -80,6 +80,9 @@ class _PageEngine:
         self._scripts: Final = page_scripts
         self._memory: Final = memory
 
+    def leave_untouched(self, address: int, count: int) -> None:
+        """An engine of a page takes the smallest pages by itself."""
+
     def link(self, binary: bytes) -> Any:
         try:
             return self._scripts.linkModule(self._memory, to_js(binary))

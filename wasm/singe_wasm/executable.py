@@ -130,6 +130,8 @@ class WasmExecutable:
         if initial is None:
             if untouched is None or made.address < untouched:
                 engine.write(made.address, np.zeros(made.bytes, np.uint8))
+            else:
+                engine.leave_untouched(made.address, made.bytes)
         else:
             start = self.weight(self.program.buffers[initial].place[1])
             engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0)

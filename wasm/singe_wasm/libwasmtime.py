@@ -260,15 +260,20 @@ class WasmStore:
             _check(lib.wasmtime_memory_new(self._context, kind, ctypes.byref(self._memory)))
         finally:
             lib.wasm_memorytype_delete(kind)
-        self._in_large_pages(most << _PAGE_BITS)
+        self._advise(0, most << _PAGE_BITS, "MADV_HUGEPAGE")
 
-    def _in_large_pages(self, count: int) -> None:
-        """Ask the system for pages of 2 MB, where it has some: memory is there sooner that is touched for the first time."""
-        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    def in_small_pages(self, address: int, count: int) -> None:
+        """Ask the system for its smallest pages, for memory of which a part is used: others are of 2 MB, where it has some, so that memory
+        is there sooner that is touched for the first time."""
+        self._advise(address, count, "MADV_NOHUGEPAGE")
+
+    def _advise(self, address: int, count: int, name: str) -> None:
+        advice = getattr(mmap, name, None)
         if advice is not None:
             advise = ctypes.CDLL(None).madvise
             advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-            advise(self.data, count, advice)
+            before = address % mmap.PAGESIZE
+            advise(self.data + address - before, before + count, advice)
 
     def set_epoch_deadline(self, epochs: int) -> None:
         """Have functions end in a trap after so many epochs."""

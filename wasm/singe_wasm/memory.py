@@ -48,6 +48,10 @@ class Engine(Protocol):
         """The address from which on the memory is zero, as nothing was ever there; None if it is not known."""
         ...
 
+    def leave_untouched(self, address: int, count: int) -> None:
+        """Note that this part of the untouched memory is to take room only where it is written."""
+        ...
+
     def trim(self) -> None:
         """Give the end of the memory, if it is idle, back to the system, where that can be."""
         ...

@@ -156,6 +156,9 @@ class WasmtimeEngine:
     def untouched(self) -> int:
         return self._heap.untouched
 
+    def leave_untouched(self, address: int, count: int) -> None:
+        self._store.in_small_pages(address, count)
+
     def trim(self) -> None:
         if self._heap.end <= self.reserved - _PAGE:
             self._move(self._heap.end)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +35,7 @@ def test_modules_that_nobody_runs_are_let_go(monkeypatch: pytest.MonkeyPatch) ->
     engine = backend.engine
     first = engine._store
 
-    def plus(k: int) -> native.NativeExecutable:
+    def plus(k: int) -> Any:
         b = Builder()
         x = b.input("x", (6,), float32)
         graph = Graph((x,), (b.add(x, b.const(k, float32)),), ("y",))
@@ -62,6 +65,7 @@ def test_any_number_of_modules_come_and_go(monkeypatch: pytest.MonkeyPatch) -> N
     engine.take(1 << 28)
     compiled = engine.link(code).module
     monkeypatch.setattr(native.WasmtimeEngine, "_compiled", lambda *_: compiled)
+    module = engine.link(code)
     for _ in range(10_500):
         module = engine.link(code)
     assert engine.arguments(module, NAME) == 2
@@ -179,6 +183,25 @@ def test_states_begin_with_zeros_also_where_others_were() -> None:
             np.testing.assert_array_equal(session(ones), k * ones)
         del session
         gc.collect()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc here")
+def test_a_state_takes_memory_where_it_is_written() -> None:
+    """Of each four pages one, though the memory asks for large pages."""
+
+    def fill(x: sg.Tensor, held: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        return x + 1, {"held": held.update_slice(x, 0, 0)}
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    model = sg.Model.of(fill, {"x": (4096, 1)}, sg.device("wasm"), states={"held": ((4096, 4096), "float32")})
+    model.program()
+    before = resident()
+    session = model.session()
+    session(np.ones((4096, 1), np.float32))
+    assert resident() - before < 32 << 20
+    assert session.read("held").sum() == 4096
 
 
 def test_functions_are_declared_as_the_package_declares_them(monkeypatch: pytest.MonkeyPatch) -> None:
