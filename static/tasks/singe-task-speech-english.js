@@ -2,10 +2,36 @@
  * How English is read aloud: figures become words, words phonemes, by the tables that travel with a voice.
  *
  * Contract: that of core/singe/speech/english, which wrote the tables: `new English(tables, dictionary).phonemes(text)` gives the signs of a
- * text, with spaces between words, and its punctuation. dictionary: the text of a file of the form of CMU's.
+ * text, with spaces between words, and its punctuation. dictionary: the text of a file of the form of CMU's. Tables may hold anything: the
+ * patterns are those of this file, but for what stands beside letters, which has a form that is run in little time.
  */
 
 import { SingeError } from "../program/singe-format.js";
+
+/** What white space is, as a pattern; it and those below are core/singe/speech/english's. */
+export const SPACE = "[\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+/** What ends in a full stop that ends no sentence, in large and small letters. */
+export const ABBREVIATION = "\\b(mr|mrs|ms|dr|st|prof|etc|vs|e\\.g|i\\.e|jr|sr|no|approx|inc)\\.";
+const SPACES = new RegExp(`${SPACE}+`, "g");
+/**
+ * What stands in a text, in the order in which it becomes words.
+ * @type {readonly (readonly [string, RegExp])[]}
+ */
+const RULES = [
+  ["short", new RegExp(`${ABBREVIATION}(?= |,|$)`, "gi")],
+  ["money", /([$£€])(\d[\d,]*)(?:\.(\d{1,2}))?(?: (thousand|million|billion|trillion))?/g],
+  ["time", /\b(\d{1,2}):(\d\d)\b/g],
+  ["ordinal", /\b(\d[\d,]*)(?:st|nd|rd|th)\b/g],
+  ["decimal", /\b(\d[\d,]*)\.(\d+)/g],
+  ["year", /\b(1[1-9]\d\d|20\d\d)s?\b/g],
+  ["minus", /(?<![\w.])-(?=\d)/g],
+  ["whole", /\d{1,3}(?:,\d{3})+|\d+/g],
+  ["sign", /[%&+=@°#]/g],
+];
+const PARTS = /[A-Za-z]+(?:['’][A-Za-z]+)*'?|[.,;:!?]|[—–()]/g;
+const SET = "(?:[a-z]|\\[\\^?[a-z]+\\])";
+/** What may stand beside letters: letters and sets of them, with at most one `.*`, then one choice, and one that may be missing. */
+const BESIDE = new RegExp(`^\\^?(?:${SET}*\\.\\*)?${SET}*(?:\\(${SET}+(?:\\|${SET}+)*\\))?(?:${SET}\\?)?\\$?$`);
 
 /** @typedef {Record<string, any>} Tables What speech.json has under "english" */
 /** @typedef {(found: string[]) => string} Words What is read for a match */
@@ -17,33 +43,31 @@ export class English {
   #tables;
   /** @type {Map<string, string>} */
   #dictionary = new Map();
-  /** @type {[RegExp, Words][]} */
-  #rules;
+  /** @type {Record<string, Words>} */
+  #read;
   /** @type {{ before: RegExp | null, letters: string, behind: RegExp, sounds: string[] }[]} */
   #letters;
-  #space;
+  /** @type {[RegExp, number][]} */
+  #stress;
 
   /**
    * @param {Tables} tables
    * @param {string} dictionary
-   * @param {string} space what white space is, as a pattern
    */
-  constructor(tables, dictionary, space) {
+  constructor(tables, dictionary) {
     this.#tables = tables;
-    this.#space = new RegExp(`${space}+`, "g");
-    const read = wordsOf(tables.numbers);
-    this.#rules = tables.numbers.rules.map((/** @type {[string, string]} */ [name, pattern]) => [new RegExp(pattern, name === "short" ? "gi" : "g"), read[name]]);
-    this.#letters = tables.letters.rules.map((/** @type {string[]} */ [before, letters, behind, sounds]) => ({
-      before: before ? new RegExp(`(?:${before})$`) : null,
-      letters,
-      behind: new RegExp(`^(?:${behind})`),
-      sounds: sounds.split(" ").filter(Boolean),
-    }));
+    this.#read = wordsOf(tables.numbers);
+    this.#letters = tables.letters.rules.map((/** @type {string[]} */ [before, letters, behind, sounds]) => {
+      if (typeof letters !== "string" || !/^[a-z]+$/.test(letters) || typeof sounds !== "string")
+        throw wrong(`the letters ${told(letters)} with the sounds ${told(sounds)}, expected texts`);
+      return { before: before ? beside("(?:", before, ")$") : null, letters, behind: beside("^(?:", behind, ")"), sounds: split(sounds) };
+    });
+    this.#stress = tables.letters.stress.map((/** @type {[string, number]} */ [ending, place]) => [beside("", ending, ""), place]);
     for (const whole of dictionary.split(/\r?\n/)) {
       const line = whole.split("#", 1)[0].trim();
       if (!line || line.startsWith(";;;")) continue;
       const parts = /^([^\s(]+)(?:\(\d\))? +(\S.*)$/.exec(line);
-      if (!parts) throw new SingeError("format", `speak: the dictionary has the line ${JSON.stringify(line.slice(0, 60))}, expected a word and its phonemes`);
+      if (!parts) throw wrong(`the line ${told(line)}, expected a word and its phonemes`);
       const word = parts[1].toLowerCase();
       if (!this.#dictionary.has(word)) this.#dictionary.set(word, parts[2]);
     }
@@ -54,8 +78,8 @@ export class English {
    * @param {string} text
    */
   inWords(text) {
-    let words = text.replace(this.#space, " ");
-    for (const [pattern, read] of this.#rules) words = words.replace(pattern, (...found) => read(found));
+    let words = text.replace(SPACES, " ");
+    for (const [name, pattern] of RULES) words = words.replace(pattern, (...found) => this.#read[name](found));
     return words.replace(/ +/g, " ").replace(/^ | $/g, "");
   }
 
@@ -77,7 +101,7 @@ export class English {
 
   /** @param {string} text */
   phonemes(text) {
-    const parts = this.inWords(this.#inLetters(text)).replaceAll("’", "'").match(new RegExp(this.#tables.parts, "g")) ?? [];
+    const parts = this.inWords(this.#inLetters(text)).replaceAll("’", "'").match(PARTS) ?? [];
     const isWord = (/** @type {string | undefined} */ part) => /^[A-Za-z]/.test(part ?? "");
     /** @type {string[]} */
     const made = [];
@@ -138,7 +162,7 @@ export class English {
       at += row?.letters.length ?? 1;
     }
     const vowels = Array.from(sounds.keys()).filter((k) => isVowel(sounds[k]));
-    const [, place] = this.#tables.letters.stress.find((/** @type {[string, number]} */ [ending]) => new RegExp(ending).test(word)) ?? ["", vowels.length];
+    const [, place] = this.#stress.find(([ending]) => ending.test(word)) ?? ["", vowels.length];
     const stressed = vowels[vowels.length - Math.min(place, vowels.length)];
     return sounds.map((sound, k) => (isVowel(sound) ? `${sound}${k === stressed ? 1 : 0}` : sound));
   }
@@ -152,11 +176,25 @@ export class English {
   #sign(sound, before, after, isLight) {
     const { ipa, unstressed, stress } = this.#tables;
     const [name, degree] = [sound.replace(/[012]+$/, ""), /[012]*$/.exec(sound)?.[0] ?? ""];
-    if (!Object.hasOwn(ipa, name)) throw new SingeError("format", `speak: the dictionary has the phoneme ${JSON.stringify(name.slice(0, 20))}, expected those of CMU`);
+    if (!Object.hasOwn(ipa, name)) throw wrong(`the phoneme ${told(name)}, expected those of CMU`);
     if (name === "T" && /^[AEIOUR]/.test(before) && after.endsWith("0") && isVowel(after)) return "ɾ";
     if (degree === "0" && Object.hasOwn(unstressed, name)) return unstressed[name];
     return (isLight ? "" : (stress[degree] ?? "")) + ipa[name];
   }
+}
+
+const told = (/** @type {unknown} */ value) => (JSON.stringify(value) ?? "undefined").slice(0, 60);
+const wrong = (/** @type {string} */ what) => new SingeError("format", `speak: what travels with the voice has ${what}; export the voice once more`);
+
+/**
+ * A pattern of what stands beside letters.
+ * @param {string} head
+ * @param {string} pattern
+ * @param {string} tail
+ */
+function beside(head, pattern, tail) {
+  if (typeof pattern !== "string" || !BESIDE.test(pattern)) throw wrong(`the pattern ${told(pattern)} beside letters, expected letters, sets of them and one choice`);
+  return new RegExp(head + pattern + tail);
 }
 
 /** @param {string} text */

@@ -9,12 +9,16 @@
 /** @import { Begin, Chosen, TaskFile, TaskMedium } from "./singe-task-runner.js" */
 
 import { SingeError } from "../program/singe-format.js";
-import { English } from "./singe-task-speech-english.js";
+import { ABBREVIATION, English, SPACE } from "./singe-task-speech-english.js";
 
 const RULES = "speech.json";
+/** Sentences, as in core/singe/speech/piper.py: a pattern of the page's own, since the time that another takes may have no bound. */
+const SENTENCE = `(?:[^.!?…\\n]|[.!?…]+["'”’)]*(?!${SPACE}|[.!?…"'”’)]|$))*(?:[.!?…]+["'”’)]*(?=${SPACE}|$)|\\n+)`;
+const OPEN = new RegExp(`${ABBREVIATION}$`, "i");
+const EDGES = new RegExp(`^${SPACE}+|${SPACE}+$`, "g");
 
 /** @typedef {{ rate: number, numbers: Record<string, number[]>, language: string, letters: boolean, noise: number, length: number, breadth: number, speakers: Record<string, number> }} VoiceInput */
-/** @typedef {{ begin: string, end: string, pad: string, most: number, pause: number, space: string, sentence: string, open: string, english: any, words: string }} Reading */
+/** @typedef {{ begin: string, end: string, pad: string, most: number, pause: number, english: any, words: string }} Reading */
 /** @typedef {{ speed: number, speaker: string | number, seed: number | bigint | null, phonemes: boolean }} Speaking */
 
 /** @param {string} what */
@@ -26,23 +30,14 @@ const voiceOf = (info) => /** @type {VoiceInput} */ (/** @type {unknown} */ (inf
 /** The sentences of a text that comes in parts, each as soon as another one has begun. */
 export class Sentences {
   #held = "";
-  #sentence;
-  #open;
-  #edges;
-
-  /** @param {Reading} reading */
-  constructor({ sentence, open, space }) {
-    this.#sentence = new RegExp(sentence, "y");
-    this.#open = new RegExp(open, "i");
-    this.#edges = new RegExp(`^${space}+|${space}+$`, "g");
-  }
+  #sentence = new RegExp(SENTENCE, "y");
 
   /** @param {string} part */
   push(part) {
     this.#held += part;
     const found = [];
     for (let end = this.#firstEnd(); end < this.#held.length; end = this.#firstEnd()) {
-      found.push(this.#held.slice(0, end).replace(this.#edges, ""));
+      found.push(this.#held.slice(0, end).replace(EDGES, ""));
       this.#held = this.#held.slice(end);
     }
     return found.filter(Boolean);
@@ -50,7 +45,7 @@ export class Sentences {
 
   /** What is left. */
   finish() {
-    const rest = this.#held.replace(this.#edges, "");
+    const rest = this.#held.replace(EDGES, "");
     this.#held = "";
     return rest ? [rest] : [];
   }
@@ -60,7 +55,7 @@ export class Sentences {
     this.#sentence.lastIndex = 0;
     while (this.#sentence.test(this.#held)) {
       const at = this.#sentence.lastIndex;
-      if (!this.#open.test(this.#held.slice(0, at))) return at;
+      if (!OPEN.test(this.#held.slice(0, at))) return at;
     }
     return this.#held.length;
   }
@@ -115,10 +110,6 @@ class Voice {
     this.#file = file;
   }
 
-  sentences() {
-    return new Sentences(this.#reading);
-  }
-
   /**
    * Begins with a seed: what says one sentence after the other, until it is closed.
    * @param {Speaking} how
@@ -161,9 +152,9 @@ class Voice {
    */
   async #signs(sentence, { phonemes }) {
     if (phonemes || this.#voice.letters) return sentence;
-    const { english, words, space } = this.#reading;
+    const { english, words } = this.#reading;
     if (!english) throw refuse(`texts in "${this.#voice.language}" cannot be read yet; give signs of IPA, with phonemes: true`);
-    this.#english ??= this.#file(words).then((bytes) => new English(english, new TextDecoder().decode(bytes), space));
+    this.#english ??= this.#file(words).then((bytes) => new English(english, new TextDecoder().decode(bytes)));
     return (await this.#english).phonemes(sentence);
   }
 
@@ -205,12 +196,16 @@ export const medium = {
   },
   async open(info, file, _, model) {
     const reading = /** @type {Reading} */ (await file(RULES, "values"));
+    const { numbers } = voiceOf(info);
+    const { begin: first, end, pad, most, pause } = Object(reading);
+    const isWhole = [first, end, pad].every((mark) => Object.hasOwn(numbers, mark)) && Number.isSafeInteger(most) && most > 0 && pause >= 0 && pause < 60;
+    if (!isWhole) throw new SingeError("format", `speak: ${RULES} does not say how a text becomes numbers: begin, end, pad, most, pause; export the voice once more`);
     const voice = new Voice(/** @type {Model} */ (model), voiceOf(info), reading, file);
     /** @type {Begin} */
     const begin = (_run, chosen) => async (sources, signal) => {
       const answers = [];
       for (const source of sources) {
-        const sentences = voice.sentences();
+        const sentences = new Sentences();
         const speech = await voice.begin(/** @type {Speaking} */ (/** @type {unknown} */ (chosen)));
         try {
           const sounds = [];
@@ -239,7 +234,7 @@ function follow(voice, _, chosen, source, found) {
   const aborting = new AbortController();
   const { signal } = aborting;
   const follows = async () => {
-    const sentences = voice.sentences();
+    const sentences = new Sentences();
     const speech = await voice.begin(/** @type {Speaking} */ (/** @type {unknown} */ (chosen)));
     const say = async (/** @type {string[]} */ texts) => {
       for (const text of texts) {

@@ -24,11 +24,11 @@ _SENTENCE: Final = re.compile(
     rf"(?:[^.!?…\n]|[.!?…]+[\"'”’)]*(?!{SPACE}|[.!?…\"'”’)]|$))*(?:[.!?…]+[\"'”’)]*(?={SPACE}|$)|\n+)"
 )
 _OPEN: Final = re.compile(rf"{ABBREVIATION}(?![\s\S])", re.ASCII | re.IGNORECASE)
+"""As in static/tasks/singe-task-speech.js; so is what a sentence is."""
 READING: Final[Mapping[str, Any]] = {
-    "begin": BEGIN, "end": END, "pad": PAD, "most": MAX_PHONEMES, "pause": PAUSE_SECONDS, "space": SPACE, "sentence": _SENTENCE.pattern,
-    "open": _OPEN.pattern,
+    "begin": BEGIN, "end": END, "pad": PAD, "most": MAX_PHONEMES, "pause": PAUSE_SECONDS,
 }  # fmt: skip
-"""How a text becomes sentences, and signs numbers, for a page, which does as this module."""
+"""How signs become numbers, for a page, which does as this module."""
 
 
 @dataclass(frozen=True)

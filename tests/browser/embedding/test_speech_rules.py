@@ -38,6 +38,8 @@ TEXTS: Final = (
     "USB NASA ABCDEF it’s IT'S OK? “Four.” He said: “wow!” (Really.) Wait...what?! … Yes",
     "naïve café Œuvre straße Łódź x² ½ ﬁn กำ 東京 😀 ١٢ ٣ one\u00a0two\u2003three\x1cfour\ufefffive\n\nNo. 5 is\tbest etc. Then, vs. Mr.\nX",
     "a  b ,, . ; !?! ... ",
+    " ".join(f"{word.upper()}. {word.title()}., x{word}. X" for word in TABLES["numbers"]["short"]),
+    "5".join((*TABLES["numbers"]["signs"], *TABLES["numbers"]["units"], "")),
     "",
 )
 
@@ -48,15 +50,34 @@ def test_javascript_reads_english_as_python_does(tmp_path: Path) -> None:
     words = sorted({word for text in TEXTS for word in text.lower().split() if word.isascii() and word.isalpha()})
     body = f"""
     const {{ English }} = await import("{TASKS}/singe-task-speech-english.js");
-    const english = new English(given.tables, given.words, given.space);
+    const english = new English(given.tables, given.words);
     const phonemes = given.texts.map((text) => english.phonemes(text));
     return [given.texts.map((text) => english.inWords(text)), phonemes, given.single.map((word) => english.byLetters(word))];
     """
     tables = json.loads(json.dumps(TABLES))
-    found = node(body, tables=tables, words=WORDS, space=READING["space"], texts=list(TEXTS), single=words)
+    found = node(body, tables=tables, words=WORDS, texts=list(TEXTS), single=words)
     assert found[0] == [in_words(text) for text in TEXTS]
     assert found[1] == [english.phonemes(text) for text in TEXTS]
     assert found[2] == [by_letters(word) for word in words]
+
+
+def test_a_pattern_that_travels_has_the_form_of_what_stands_beside_letters() -> None:
+    """Of other patterns one can take a time that grows with two to the power of a word's length, and letters that are none end nowhere."""
+    stress = [
+        [[pattern, 1]] for pattern in ("(a+)+$", "a?a?a", "(a|a)(a|b)", ".*.*", "(a.*|b)", "a{9}", "\\1", 5, None)
+    ]
+    rules = [[["(a+)+", "a", "", "AA"]], [["", "a", "(a|aa)+$", "AA"]], [["", "", "", "AA"]], [["", "a", "", None]]]
+    changed = [{**TABLES["letters"], "stress": one} for one in stress] + [
+        {**TABLES["letters"], "rules": one} for one in rules
+    ]
+    body = f"""
+    const {{ English }} = await import("{TASKS}/singe-task-speech-english.js");
+    const made = given.changed.map((letters) => failure(async () => new English({{ ...given.tables, letters }}, "")));
+    return (await Promise.all(made)).map(({{ code, message }}) => [code, message]);
+    """
+    found = node(body, tables=json.loads(json.dumps(TABLES)), changed=changed)
+    assert [code for code, _ in found] == ["format"] * len(changed)
+    assert all("what travels with the voice has " in message and "export" in message for _, message in found)
 
 
 def test_sentences_and_numbers_are_pythons() -> None:
@@ -66,7 +87,7 @@ def test_sentences_and_numbers_are_pythons() -> None:
     body = f"""
     const {{ Sentences, cut, idsOf }} = await import("{TASKS}/singe-task-speech.js");
     const said = (parts) => {{
-      const sentences = new Sentences(given.reading);
+      const sentences = new Sentences();
       return [...parts.flatMap((part) => sentences.push(part)), ...sentences.finish()];
     }};
     const ids = given.signs.map((signs) => idsOf({{ numbers: given.numbers }}, given.reading, Array.from(signs)));

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 SPACE: Final = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""What `str.strip` takes away, as a pattern that other languages read alike; so are all here, of ASCII's digits and letters."""
+"""What `str.strip` takes away, as a pattern that other languages read alike; so are all here, of ASCII's digits and letters, which
+static/tasks/singe-task-speech-english.js has, too."""
 
 _SMALL: Final = re.findall(
     "[a-z]+",
@@ -124,7 +125,7 @@ _SPACES: Final = re.compile(f"{SPACE}+")
 
 TABLES: Final[Mapping[str, Any]] = {
     "small": _SMALL, "tens": _TENS, "groups": _GROUPS, "ordinals": _ORDINALS, "most_digits": MAX_DIGITS, "units": _UNITS, "signs": _SIGNS,
-    "short": _SHORT, "rules": [[name, pattern] for name, (pattern, _) in _RULES.items()],
+    "short": _SHORT,
 }  # fmt: skip
 """All that is data here, for a page, which reads as this does."""
 

@@ -68,8 +68,7 @@ _LINE: Final = re.compile(r"([^\s(]+)(?:\(\d\))? +(\S.*)")
 
 TABLES: Final[Mapping[str, Any]] = {
     "numbers": numbers.TABLES, "letters": letters.TABLES, "ipa": _IPA, "unstressed": _UNSTRESSED, "stress": _STRESS, "weak": _WEAK,
-    "light": sorted(_LIGHT), "called": _LETTERS, "endings": _ENDINGS, "after": _AFTER, "parts": _PARTS.pattern,
-    "latin": _LATIN,
+    "light": sorted(_LIGHT), "called": _LETTERS, "endings": _ENDINGS, "after": _AFTER, "latin": _LATIN,
 }  # fmt: skip
 """All that is data in this room, for a page, which reads as this does."""
 
