@@ -15,6 +15,7 @@ export const VECTORS = "index.bin";
 export const TEXTS = "index.json";
 /** Of more texts, only those are compared whose signs agree with the query's in most places. */
 const LARGE = 20_000;
+const [MAX_TEXTS, MAX_WIDTH] = [1 << 24, (1 << 16) - 1];
 
 /**
  * @param {string[]} texts
@@ -40,6 +41,8 @@ function signsOf(from, at, width, bits, to) {
   for (let i = 0; i < width; i++) if (from[at + i] > 0) bits[to + (i >> 5)] |= 1 << (i & 31);
 }
 
+const notIndex = (/** @type {string} */ why) => new SingeError("format", `${TEXTS}: not the index of a search: ${why}; make it once more`);
+
 /**
  * @param {TaskInfo} info
  * @param {TaskFile} file
@@ -47,12 +50,16 @@ function signsOf(from, at, width, bits, to) {
  */
 export async function readIndex(info, file) {
   if (!info.files?.[TEXTS] && !info.files?.[VECTORS]) return null;
-  const [json, data] = await Promise.all([file(TEXTS), file(VECTORS)]);
-  const { texts, codes, dimensions: width } = JSON.parse(new TextDecoder().decode(json)) ?? {};
-  const isList = Array.isArray(texts) && texts.every((text) => typeof text === "string");
+  const read = file(TEXTS, "values").catch((error) => {
+    throw error.code === "format" ? notIndex(error.message) : error;
+  });
+  const [facts, data] = await Promise.all([read, file(VECTORS)]);
+  const { texts, codes, dimensions: width } = Object(facts);
+  const isList = Array.isArray(texts) && texts.length <= MAX_TEXTS && texts.every((text) => typeof text === "string");
   const count = isList ? texts.length : 0;
   const expected = codes === "float32" ? 4 * count * width : codes === "int8" ? count * (width + 4) : Number.NaN;
-  if (!isList || !Number.isInteger(width) || width < 1 || data.length !== expected) throw new SingeError("format", `${TEXTS}: not the index of a search; make it once more`);
+  if (!isList || !Number.isInteger(width) || width < 1 || width > MAX_WIDTH || data.length !== expected)
+    throw notIndex("its texts, codes or dimensions, or the bytes of their vectors, are not what they should be");
   const bytes = data.slice().buffer; // so that its numbers begin where they may
   if (codes === "float32") return indexOf(texts, width, new Float32Array(bytes));
   const scales = new Float32Array(bytes, 0, count);

@@ -171,5 +171,27 @@ def test_a_tokenizer_is_checked_before_it_is_fetched(tmp_path: Path) -> None:
         assert told in found["message"]
 
 
+def test_an_index_that_is_none_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    task = sg.task("search", token_vectors(), beside=folder_of(tmp_path / "files"))
+    sg.export(task.index(TEXTS[:2]), tmp_path / "search", ["wasm"])
+    entries = [
+        ("{a}", {"bytes": 2**28 + 1}, "LICENSE is too long"),
+        ("{a}", {}, "LICENSE is not JSON"),
+        ("null", {}, "its texts, codes or dimensions"),
+        (json.dumps({"texts": [], "codes": "float32", "dimensions": 1 << 16}), {}, "its texts, codes or dimensions"),
+    ]
+    for k, (text, changes, told) in enumerate(entries):
+        (tmp_path / "search" / "LICENSE").write_text(text)
+        entry = {"file": "LICENSE", "bytes": len(text), "sha256": sha256(text.encode()).hexdigest(), **changes}
+        edit: Edit = lambda manifest, entry=entry: manifest["task"]["files"]["index.json"].update(entry)
+        folder = edited(tmp_path / "search", tmp_path / str(k), edit)
+        body = """const { task } = await import(given.tasks);
+        return failure(() => task(given.url, { device: "wasm", worker: false }));"""
+        found = node(body, url=folder.as_uri(), tasks=(STATIC / "singe-tasks.js").as_uri())
+        assert found["code"] == "format", found
+        assert "not the index of a search: " + told in found["message"]
+        assert found["message"].endswith("make it once more")
+
+
 def test_every_kind_of_texts_is_compared() -> None:
     assert TASKS.keys() == {name for name, kind in KINDS.items() if kind.medium.name == "text"}
