@@ -94,7 +94,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         )
     ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
-    "singe-webgpu.js": frozenset(f"singe-{part}.js" for part in ("gpu", "gpu-plan", "gpu-texts", "webgpu")),
+    "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-gpu-texts.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
 """A file ↦ the modules in it, where these are several."""
