@@ -14,10 +14,15 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)
 
 fn div_near(a: f32, b: f32) -> f32 {
   // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
+  // It is exact in halves of the digits; fma may round its product, and does where the device has no such instruction.
   let near = a / b;
-  let more = fma(-near, b, a) / b;
-  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x00800000u < 0x7f000000u;
-  return select(near, near + more, normal && abs(a) < 1e38f);
+  let head = bitcast<f32>(bitcast<u32>(near) & 0xfffff000u);
+  let b_head = bitcast<f32>(bitcast<u32>(b) & 0xfffff000u);
+  let tail = near - head;
+  let b_tail = b - b_head;
+  let left = (((a - head * b_head) - head * b_tail) - tail * b_head) - tail * b_tail;
+  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x18000000u < 0x67000000u;
+  return select(near, near + left / b, normal && abs(a) < 1e37f && min(abs(a), abs(b)) > 1e-24f);
 }
 
 fn div_f32(a: f32, b: f32) -> f32 {

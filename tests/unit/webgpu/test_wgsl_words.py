@@ -179,6 +179,19 @@ def test_word_chains_keep_nan_and_infinity(gpu: WebGpuBackend) -> None:
     check(gpu, [(clip, [F32]), (silu, [F32]), (chosen, [F32]), (made, [F32]), (least, [I32])])
 
 
+@pytest.mark.parametrize("divisor", [255.0, 0.1, -3e20, None])
+def test_quotients_are_the_nearest_numbers(gpu: WebGpuBackend, divisor: float | None) -> None:
+    """To the last digit, where neither the numbers nor the quotients are near the ends of the range."""
+    rng = np.random.default_rng(0)
+    a, c = ((rng.normal(size=20_000) * 10.0 ** rng.integers(-18, 18, 20_000)).astype(np.float32) for _ in range(2))
+    divide = S.div if divisor is None else lambda x: S.div(x, divisor)
+    given = [a, c] if divisor is None else [a]
+    kernel = elementwise("quotients", [float32] * len(given), float32, a.size, divide)
+    program = program_of(gpu, [kernel], [[*given, np.zeros_like(a)]])
+    found = gpu.download(gpu.prepare(program).run([gpu.upload(x) for x in given])[0])
+    np.testing.assert_array_equal(found, a / (c if divisor is None else np.float32(divisor)))
+
+
 def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
     """Some value comes back, whichever; the elements beside them are right."""
     for d, values in ((int32, I32), (int64, I64)):
