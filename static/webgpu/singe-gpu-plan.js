@@ -2,8 +2,9 @@
  * A plan with its buffers and commands on a GPU, and its run there.
  *
  * Contract: a plan of calls and copies alone serves all sizes: buffers are bound whole, so other sizes change the numbers of workgroups
- * alone. It is recorded for the states of a session, and its next run is encoded while the GPU is busy. Of others, commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
- * that the GPU computed, the inputs of a host stop, the outputs. Buffers of sizes found in mid-run grow and keep their size.
+ * alone. It is recorded for the states of a session, and its next run is encoded while the GPU is busy. Of others, commands are
+ * collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size that the GPU computed, the
+ * inputs of a host stop, the outputs. Buffers of sizes found in mid-run grow and keep their size.
  */
 
 /** @import { TypedArray } from "../types/public.d.ts" */

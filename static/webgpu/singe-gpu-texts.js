@@ -8,6 +8,7 @@
 import { SingeError } from "../program/singe-format.js";
 
 const MOST_CHARACTERS = 2 ** 27;
+const MOST_LINES = 2 ** 22;
 const REFERENCE = /^=(\d{1,9})([,+])(\d{1,9})$/;
 const NUMBERS = /(\d+)/;
 
@@ -26,6 +27,7 @@ export function unfoldedTexts(texts) {
       const [count, at] = [Number(times ?? 1), Number(place)];
       const isThere = !times || (kind === "," ? at < lines.length : at > 0 && 2 * at <= lines.length);
       if (!isThere) throw refused(`${line} has no such lines before it`);
+      if (times && lines.length + count > MOST_LINES) throw refused(`they have more than ${MOST_LINES} lines`);
       for (let k = 0; k < count; k++) {
         const { length } = lines;
         const one = !times ? line : kind === "," ? lines[at + k] : next(lines[length - 2 * at], lines[length - at]);

@@ -371,7 +371,8 @@ class Device {
   }
 
   /**
-   * Do something with the plan for these sizes, which serves others with the same commands. A failure drops all that runs made: some of it may be what failed.
+   * Do something with the plan for these sizes, which may serve others, too. A failure drops all that runs made: some of it may be what
+   * failed.
    * @template T
    * @param {Sizes} sizes
    * @param {(plan: GpuPlan) => T | Promise<T>} run

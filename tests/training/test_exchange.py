@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from singe.cluster import RayStep, RayWorkers
 from singe.cluster.engine import PeerLost
 from singe.cluster.exchange import chosen_way, refusal
 from singe.cluster.placement import on_gpu, own_device, placed
+from singe.cluster.worker import Worker
 from singe.train import TrainStep
 
 pytestmark = pytest.mark.usefixtures("collected")
@@ -188,6 +190,17 @@ def test_members_who_do_not_come_are_waited_for_no_longer_than_said(torch: Any) 
     with pytest.raises(PeerLost):
         torch_group.TorchGroup("gloo").join("127.0.0.1", port, 0, 2, 0.5)
     del store
+
+
+def test_an_exchange_that_fails_leaves_no_mean_of_the_one_before() -> None:
+    worker = Worker(lambda **_: SimpleNamespace(skipped=0, gradient_count=1, update=None), 0, "numpy")  # pyright: ignore[reportArgumentType]
+    worker._group = SimpleNamespace(mean=lambda *_: np.ones(1, np.float32))
+    worker.reduce(0.0)
+    worker._group = None
+    with pytest.raises(PeerLost, match="in no group"):
+        worker.reduce(0.0)
+    with pytest.raises(PeerLost, match="no mean"):
+        worker.update(1, {}, 0.0)
 
 
 def test_the_way_is_the_first_that_all_workers_can_take() -> None:

@@ -24,7 +24,7 @@ CHECKED: Final = frozenset({"50"})
 _ENDINGS: Final = frozenset({".so", ".dylib", ".dll"})
 """How the names of libraries end."""
 TYPES: Final[dict[str, Any]] = {
-    "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "s": ctypes.c_int64, "i": ctypes.c_int, "c": ctypes.c_uint8, "b": ctypes.c_bool,
+    "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "s": ctypes.c_int64, "c": ctypes.c_uint8, "b": ctypes.c_bool,
 }  # fmt: skip
 """A letter of FUNCTIONS ↦ the type; p is a pointer to anything."""
 FUNCTIONS: Final = {

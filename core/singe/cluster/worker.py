@@ -75,7 +75,7 @@ class Worker:
 
     def reduce(self, weight: float) -> None:
         """Take part in the mean of all gradients, with this weight; 0: it has none."""
-        gradients, self._gradients = self._gradients, None
+        gradients, self._gradients, self._mean = self._gradients, None, None
         if self._group is None:
             raise PeerLost("the worker is in no group")
         if weight and gradients is None:

@@ -15,8 +15,10 @@ from typing import Final, NamedTuple
 
 MAX_CHARACTERS: Final = 1 << 27
 """The most characters of all texts."""
-_REFERENCE: Final = re.compile(r"=(\d{1,9})([,+])(\d{1,9})")
-_NUMBERS: Final = re.compile(r"(\d+)")
+MAX_LINES: Final = 1 << 22
+"""The most lines that references may stand for: short ones take more time and memory than their characters say."""
+_REFERENCE: Final = re.compile(r"=([0-9]{1,9})([,+])([0-9]{1,9})")
+_NUMBERS: Final = re.compile(r"([0-9]+)")
 _MAX_NUMBER: Final = (1 << 53) - 1
 _MAX_BACK: Final = 120
 _LEAST_LINES: Final = 2
@@ -117,6 +119,8 @@ def _meant(lines: Sequence[str], line: str) -> Iterable[str]:
     count, place, is_copy = int(match[1]), int(match[3]), match[2] == ","
     if not (place < len(lines) if is_copy else 0 < 2 * place <= len(lines)):
         raise ValueError(f"{line} has no such lines before it: there are {len(lines)}")
+    if len(lines) + count > MAX_LINES:
+        raise ValueError(f"{line}: the modules have more than {MAX_LINES} lines")
     for k in range(count):
         yield lines[place + k] if is_copy else _next(lines[-2 * place], lines[-place])
 

@@ -164,9 +164,8 @@ class Course:
         window, loudest = self._model.window(self._samples, self._place - self._gone)
         self._peak = max(self._peak, loudest)
         self._model.hear(window, self._peak, size)
-        if (
-            self._language is None
-        ):  # of what is heard; OpenAI's program hears the window with silence behind it once more for this
+        if self._language is None:
+            # Of what is heard; OpenAI's program hears the window with silence behind it once more for this.
             scores = self._model.texts(1).add([[self._tokens.start]])[0, 0]
             self._language = max(self._tokens.languages, key=lambda code: scores[self._tokens.languages[code]])
 

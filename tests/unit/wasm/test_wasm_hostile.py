@@ -19,8 +19,8 @@ from singe.program.program import Buffer, Code, ProgramData
 from singe.shapes import size
 from singe_wasm.target import WasmTarget
 
-native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
-wasmtime = pytest.importorskip("wasmtime")
+wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed")
+native = pytest.importorskip("singe_wasm.native")
 
 
 def program() -> ProgramData:

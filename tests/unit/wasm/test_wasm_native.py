@@ -23,7 +23,8 @@ from singe.graph import Builder, Graph
 from singe.program.block import SHARED
 from singe_wasm.calls import NAME
 
-native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
+pytest.importorskip("wasmtime", reason="wasmtime is not installed")
+native = pytest.importorskip("singe_wasm.native")
 libwasmtime = pytest.importorskip("singe_wasm.libwasmtime")
 
 
