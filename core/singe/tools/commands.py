@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from io import BytesIO
@@ -200,7 +200,7 @@ def inspect(args: Namespace) -> None:
         return
     if args.shapes:
         say(f"\n{describe_layers(model)}")
-    for name in [args.device] if args.device else backend_names():
+    for name in [args.device] if args.device else _worth_describing():
         say()
         try:
             program = compiled(model, name, fail_on_host=args.fail_on_host)
@@ -210,6 +210,22 @@ def inspect(args: Namespace) -> None:
             say(f"{name}: cannot be compiled: {e}")
             continue
         say(describe_program(name, program, args.kernels))
+
+
+def _worth_describing() -> Iterator[str]:
+    """The backends whose devices are here, and those of pages, here or not; one for each target, numpy's first."""
+    told = set[str]()
+    for name in dict.fromkeys((DEFAULT, *backend_names())):
+        try:
+            factory = backend_factory(name)
+            if factory.target_name in told:
+                continue
+            if not factory.pages:
+                open_device(name)
+        except DeviceError:  # `singe devices` says why it is not here
+            continue
+        told.add(factory.target_name)
+        yield name
 
 
 def compile(args: Namespace) -> None:

@@ -10,6 +10,7 @@ from ..errors import SizeNeeded
 from ..program.program import HOST, Bind, Check, Host, ProgramData, Specialised, State
 from ..program.words import COPY, LOOP, UNLESS, WordGroup
 from ..report import LEFT, RIGHT, fields, quantity, seconds, table
+from ..runtime.devices import DEFAULT
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 
 LONGEST_FORMULA: Final = 100
@@ -27,7 +28,7 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     slots = program.slot_bytes(at)
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
-        ("ops", _where(program, len(work))),
+        ("ops", _where(device, program, len(work))),
         (
             "steps",
             f"{len(program.steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {_others(program)}",
@@ -71,12 +72,12 @@ def _others(program: ProgramData) -> str:
     return ", ".join([*first, *(f"{count} {several}" for count, several in rest if count)])
 
 
-def _where(program: ProgramData, dispatches: int) -> str:
+def _where(device: str, program: ProgramData, dispatches: int) -> str:
     if program.target == HOST:
-        return "all by NumPy, one by one"
+        return f"all by {'NumPy' if device == DEFAULT else device}, one by one"
     hosted = program.facts.get("host")
-    device = f"on the device, fused into {dispatches} dispatches"
-    return f"{device}, but for {', '.join(hosted)} on the host" if hosted else f"all {device}"
+    there = f"on the device, fused into {dispatches} dispatches"
+    return f"{there}, but for {', '.join(hosted)} on the host" if hosted else f"all {there}"
 
 
 def _on_host(program: ProgramData) -> list[str]:

@@ -150,7 +150,7 @@ def test_devices_inspect_compile_and_run(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["inspect", path]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^acme +program for acme-code, compiled in ", out, re.M)
-    assert re.search(r"^acme-untargeted: cannot be compiled: no target 'acme-future'; there are acme-code, ", out, re.M)
+    assert "acme-" not in out.replace("acme-code", "")  # the others of this target, and those that are not here
     assert main(["inspect", path, "--device", "acme-untargeted"]) == 2
     assert "no target 'acme-future'" in capsys.readouterr().err
 

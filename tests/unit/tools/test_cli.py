@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from command_line import run
 from onnx import TensorProto, helper
 
 import singe as sg
+from singe.program.program import ProgramData
 from singe.report import LEFT, RIGHT, clean, quantity, seconds, table
 from singe.shapes import Size
 from singe.tools import cli
+from singe.tools.opening import compiled
 
 WEIGHT = np.array([[1, 0, -1], [0, 2, 0]], np.float32)
 
@@ -137,6 +140,38 @@ def test_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> None:
         r"ops +all by NumPy, one by one", r"ops +all on the device, fused into 2 dispatches", r"memory +\d+ slots, .* at N=1; in bytes .*",
     ):  # fmt: skip
         assert re.search(f"^{line}$", out, re.M), line
+
+
+def test_inspect_describes_each_target_of_this_machine_and_of_pages_once(
+    capsys: pytest.CaptureFixture[str], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that is not here is compiled for if it is named, and those of pages also otherwise."""
+
+    def none_but_numpy(name: str) -> sg.Device:
+        if name != "numpy":
+            raise sg.DeviceError("not here")
+        return sg.device(name)
+
+    monkeypatch.setattr("singe.tools.commands.open_device", none_but_numpy)
+    _, out, _ = run(capsys, "inspect", model)
+    assert re.findall(r"^(\w+) +program for (\w+)", out, re.M) == [
+        ("numpy", "host"), ("wasm", "wasm"), ("webgpu", "wgsl")
+    ]  # fmt: skip
+    _, out, _ = run(capsys, "inspect", model, "--device", "cuda")
+    assert re.findall(r"^(\w+) +program for (\w+)", out, re.M) == [("cuda", "cuda")]
+    _, out, _ = run(capsys, "inspect", model, "--device", "jax")
+    assert re.search("^ops +all by jax, one by one$", out, re.M)
+
+    def none_for_wasm(model: sg.Model, name: str, **changes: Any) -> ProgramData:
+        if name == "wasm":
+            raise sg.CompileError("too large")
+        return compiled(model, name, **changes)
+
+    monkeypatch.setattr("singe.tools.commands.compiled", none_for_wasm)
+    code, out, _ = run(capsys, "inspect", model)
+    assert code == 0
+    assert re.search("^wasm: cannot be compiled: too large\n\nwebgpu +program for wgsl", out, re.M)
+    assert run(capsys, "inspect", model, "--device", "wasm")[0] == 2
 
 
 @pytest.mark.slow

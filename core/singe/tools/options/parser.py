@@ -200,7 +200,9 @@ def _inspect(command: argparse.ArgumentParser) -> None:
     add_shapes(command)
     add_specialise(command)
     command.add_argument(
-        "--device", choices=_devices(), help="compile for this device only, available or not (default: for each)"
+        "--device",
+        choices=_devices(),
+        help="compile for this device only, available or not (default: for those that are here, and for those of pages)",
     )
     add_fail_on_host(command)
     command.add_argument("--kernels", action="store_true", help="list every kernel")
