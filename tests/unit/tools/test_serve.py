@@ -284,6 +284,8 @@ def test_names_in_a_list_are_text(tmp_path: Path) -> None:
     page = listing(tmp_path, "/", partial(find_file, tmp_path)).decode()
     assert "&lt;b&gt;&amp;&quot;&#x27;.txt" in page
     assert "<b>" not in page
+    assert f"<title>{tmp_path.name}/</title>" in page
+    assert "<title>/deeper/</title>" in listing(tmp_path, "/deeper/", partial(find_file, tmp_path)).decode()
 
 
 def test_a_folder_is_its_index(server: Server) -> None:

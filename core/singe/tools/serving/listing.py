@@ -30,10 +30,11 @@ def listing(folder: Path, address: str, find: Callable[[str], Path | None]) -> b
         rows.insert(0, '<li><a href="../">../</a></li>')
     if len(entries) > MOST:
         rows.append(f"<li>and {len(entries) - MOST} more</li>")
-    title = escape(unquote(address, errors="replace"))
+    title = escape(folder.resolve().name + "/" if address == "/" else unquote(address, errors="replace"))
     none = "" if entries else "<p>There is nothing here that is served: names that begin with a dot are not.</p>"
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
+        f'<link rel="icon" href="data:,">\n'
         f"<title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n{none}<ul>\n{chr(10).join(rows)}\n</ul>\n"
     ).encode()
 
