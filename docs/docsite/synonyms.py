@@ -72,6 +72,7 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
         "Whisper",
     ),
     "guides/onnxruntime": ("ort", "InferenceSession", "migrate", "drop-in", "providers", "execution provider"),
+    "guides/language": ("LLM", "GPT", "Llama", "chatbot", "assistant", "llama.cpp", "Ollama", "WebLLM"),
     "guides/tokenizers": ("tokenizer", "BPE", "SentencePiece", "WordPiece", "token ids", "chat template", "Jinja"),
     "guides/coming": ("TensorFlow", "TensorFlow.js", "TF.js", "tfjs", "Keras", "MediaPipe", "migrate", "equivalent"),
     "guides/devices": (
