@@ -210,6 +210,17 @@ def test_many_clients_at_a_time_do_not_meet(serve: Serve, join: Join) -> None:
     assert {k: v.tolist() for k, v in found.items()} == {k: [k + 20.0] * 3 for k in range(4)}
 
 
+def test_the_example_of_remote(serve: Serve, join: Join) -> None:
+    """Burn's server is one line, and its client a device with an address, which decorators take as any other."""
+    server = serve("numpy")  # burn::server::start::<NdArray>(Default::default(), 3000)
+    device = sg.Autodiff(
+        join(server)
+    )  # type Backend = Autodiff<RemoteBackend>; RemoteDevice::new("ws://localhost:3000")
+    tensor = sg.rand(3, 3, device=device).require_grad()  # Tensor::<Backend, 2>::random(…, &device)
+    assert tensor.shape == (3, 3)
+    np.testing.assert_allclose((tensor * tensor).sum().backward()[tensor].numpy(), 2 * tensor.numpy(), rtol=1e-6)
+
+
 def test_it_has_a_name(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve()
     monkeypatch.setattr(devices, "_devices", dict(devices._devices))
