@@ -116,6 +116,14 @@ def library() -> Any:
     return made
 
 
+@cache
+def _madvise() -> Any:
+    """The system's function, which only systems with advice on the size of pages are asked for."""
+    made = ctypes.CDLL(None).madvise
+    made.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return made
+
+
 def _path() -> str:
     """Where the package wasmtime has its library, which is that of this machine."""
     found = find_spec("wasmtime")
@@ -270,10 +278,8 @@ class WasmStore:
     def _advise(self, address: int, count: int, name: str) -> None:
         advice = getattr(mmap, name, None)
         if advice is not None:
-            advise = ctypes.CDLL(None).madvise
-            advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
             before = address % mmap.PAGESIZE
-            advise(self.data + address - before, before + count, advice)
+            _madvise()(self.data + address - before, before + count, advice)
 
     def set_epoch_deadline(self, epochs: int) -> None:
         """Have functions end in a trap after so many epochs."""
