@@ -16,6 +16,7 @@ import { Files, folderOf } from "../loading/singe-files.js";
 import { Model, Opened } from "../model/singe-model.js";
 import { runWith } from "../program/singe-arguments.js";
 import { checkManifest, checkTarget } from "../program/singe-checks.js";
+import { unfoldedTexts } from "../program/singe-folded-texts.js";
 import { ARRAYS, SingeError, namesIn, shapeOf, spanOf, sumOf } from "../program/singe-format.js";
 import { connect, encoded } from "./singe-connection.js";
 
@@ -120,7 +121,7 @@ async function send(connection, { program, modules, weights }, files) {
   const block = new Uint8Array(sumOf(sent));
   /** @type {[name: string, code: Uint8Array<ArrayBuffer>][]} */
   const codes = isText
-    ? Object.entries(await files.json(modules)).map(([name, text]) => [name, encoded(text)])
+    ? Object.entries(unfoldedTexts(await files.json(modules))).map(([name, text]) => [name, encoded(text)])
     : await Promise.all(Object.entries(modules).map(async ([name, file]) => /** @type {[string, Uint8Array<ArrayBuffer>]} */ ([name, await files.bytes(file)])));
   await files.each(sent, (file, at) => files.into(file, block.subarray(at, at + spanOf(file))));
   files.tell({ phase: "compile" });

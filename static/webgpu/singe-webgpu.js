@@ -13,12 +13,12 @@
 /** @typedef {Pick<Files, "expect" | "tell" | "json" | "each" | "stream">} GpuFiles */
 /** @typedef {Device} GpuRunner */
 
+import { unfoldedTexts } from "../program/singe-folded-texts.js";
 import { ARRAYS, Recent, SingeError, align, byName, bytesOf, chooseVariant, countOf, evaluate, partAt, sizeName, sumOf } from "../program/singe-format.js";
 import { prepareHost } from "../program/singe-plan.js";
 import { COPY, headsOf } from "../program/singe-words.js";
 import { Gpu, LEAST, MATRICES, USAGE, Weights, elementsOf, isSoftware, mapped, padded, requestDevice, widen } from "./singe-gpu.js";
 import { GpuPlan, planKeys } from "./singe-gpu-plan.js";
-import { unfoldedTexts } from "./singe-gpu-texts.js";
 
 const PLANS = 4;
 /** A length or a side in the first run, as a guess. */

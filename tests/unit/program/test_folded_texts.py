@@ -11,7 +11,7 @@ import pytest
 
 from singe.program.folded_texts import folded_texts, unfolded_texts
 
-SCRIPT = Path(__file__).parents[3] / "static" / "webgpu" / "singe-gpu-texts.js"
+SCRIPT = Path(__file__).parents[3] / "static" / "program" / "singe-folded-texts.js"
 UNROLLED = [f"s{i}_{k} = s{i}_{k} + left{i}.x * right[{k}i][{16 * k + 7}i];" for k in range(8) for i in range(8)]
 TEXTS = {
     "w0": "\n".join(["fn main() {", "let x = 0x7f800000u;", "let y = 1.5e-05f;", "}"]),

@@ -59,7 +59,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         f"singe-language-{part}.js" for part in ("automaton", "constraint", "grammar", "regular", "schema")
     ),
     "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
-    "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
+    "singe-remote.js": frozenset(("singe-connection.js", "singe-folded-texts.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
     "singe-task-runner.js": frozenset(
         f"singe-task-{part}.js" for part in ("answers", "crops", "landmarks", "ocr", "regions", "runner")
@@ -94,7 +94,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         )
     ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
-    "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-gpu-texts.js", "singe-webgpu.js")),
+    "singe-webgpu.js": frozenset(("singe-folded-texts.js", "singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
 """A file ↦ the modules in it, where these are several."""

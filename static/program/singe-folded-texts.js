@@ -5,7 +5,7 @@
  * stays as it is, for who checks the modules.
  */
 
-import { SingeError } from "../program/singe-format.js";
+import { SingeError } from "./singe-format.js";
 
 const MOST_CHARACTERS = 2 ** 27;
 const MOST_LINES = 2 ** 22;
