@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reading import net
+from reading import net, strokes
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -17,7 +17,7 @@ from singe.tasks import ChainTask, Line, Page
 from singe.tasks.chains import CHAINS
 from singe.tasks.chains.base import ChainParts
 from singe.tasks.chains.crops import cropped, place_of
-from singe.tasks.chains.ocr import collapsed, reading_order, upright
+from singe.tasks.chains.ocr import of_chances, of_scores, reading_order, upright
 from singe.tasks.spec import ChainSpec
 from singe.tools import cli, options
 
@@ -69,7 +69,7 @@ def test_what_is_read_is_spelt_as_a_plain_loop_does(on: sg.Device) -> None:
     best = np.array([[0, 3, 3, 0, 3, 2, 2, 0], [1, 1, 1, 1, 2, 1, 0, 1], [0] * 8])
     chances = RNG.random((3, 8, 5)).astype(np.float32) * 0.3
     np.put_along_axis(chances, best[..., None], RNG.uniform(0.5, 1, (3, 8, 1)).astype(np.float32), 2)
-    found: Any = Model.of(collapsed, {"chances": ("lines", "steps", 5)}, on)(chances)
+    found: Any = Model.of(of_chances, {"chances": ("lines", "steps", 5)}, on)(chances)
     for line in range(3):
         spelt: list[int] = []
         scores: list[float] = []
@@ -80,6 +80,18 @@ def test_what_is_read_is_spelt_as_a_plain_loop_does(on: sg.Device) -> None:
         numbers = found["characters"][line]
         assert numbers[numbers > 0].tolist() == spelt
         np.testing.assert_allclose(found["scores"][line], np.mean(scores or [0.0]), rtol=1e-5)
+
+
+def test_what_scores_spell_is_what_their_softmax_spells(on: sg.Device) -> None:
+    scores = RNG.normal(size=(3, 8, 5)).astype(np.float32) * 30
+    chances = np.exp(scores - scores.max(2, keepdims=True))
+    chances /= chances.sum(2, keepdims=True)
+    found: Any = Model.of(of_scores, {"scores": ("lines", "steps", 5)}, on)(scores)
+    wanted: Any = Model.of(of_chances, {"chances": ("lines", "steps", 5)}, on)(chances)
+    np.testing.assert_array_equal(found["characters"], wanted["characters"])
+    np.testing.assert_allclose(found["scores"], wanted["scores"], rtol=1e-5)
+    reader = Model.of(lambda x: strokes(x).softmax(-1), {"x": ("N", 3, 48, "W")}, "numpy")
+    assert "softmax" not in {node.op for node in CHAINS["ocr"].parts["rec"].build(reader).nodes}
 
 
 def turned(corners: np.ndarray, degrees: float) -> np.ndarray:

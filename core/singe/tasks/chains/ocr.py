@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from ...dtypes import float32
 from ...errors import FormatError
 from ...graph import Graph
 from ...model.model import Model
@@ -76,9 +78,8 @@ def _given(pixels: Tensor) -> Tensor:
     return (pixels.flip(-1) / 127.5 - 1.0).permute(0, 3, 1, 2)
 
 
-def _of_lines(model: Model, decode: Any) -> Graph:
-    """A model that sees lines; `columns` has an element for each UNIT of their width."""
-    net = model.graph()
+def _of_lines(net: Graph, decode: Any) -> Graph:
+    """A network that sees lines; `columns` has an element for each UNIT of their width."""
 
     def whole(picture: Tensor, places: Tensor, widths: Tensor, columns: Tensor, samples: Tensor) -> dict[str, Tensor]:
         width = UNIT * columns.shape[0]
@@ -94,7 +95,7 @@ def _turning(model: Model) -> Graph:
     shape = model.inputs[0].shape if model.inputs else ()
     if shape and tuple(shape[1:]) == (3, *SMALL):
         return _turning_small(model)
-    return _of_lines(model, lambda chances: {"turned": chances[:, 1]})  # pyright: ignore[reportUnknownLambdaType]
+    return _of_lines(model.graph(), lambda chances: {"turned": chances[:, 1]})  # pyright: ignore[reportUnknownLambdaType]
 
 
 def _turning_small(model: Model) -> Graph:
@@ -113,14 +114,28 @@ def _turning_small(model: Model) -> Graph:
 
 
 def _reading(model: Model) -> Graph:
-    return _of_lines(model, collapsed)
+    net = model.graph()
+    last = net.outputs[0]
+    if last.op == "softmax" and last.attrs.get("axis", -1) in (-1, 2) and last.dtype is float32:
+        return _of_lines(replace(net, outputs=(last.inputs[0],), output_names=net.output_names[:1]), of_scores)
+    return _of_lines(net, of_chances)
 
 
-def collapsed(chances: Tensor) -> dict[str, Tensor]:
-    """What a reader's probabilities (lines, steps, characters) spell, taking the likeliest of each step: the number of a character
-    where it begins, elsewhere 0, which stands for none; and the mean probability of the characters of each line."""
-    best, chance = chances.argmax(2).to(dtype="int32"), chances.amax(2)
-    none = full((chances.shape[0], 1), 0, dtype="int32")  # pyright: ignore[reportArgumentType]
+def of_chances(chances: Tensor) -> dict[str, Tensor]:
+    """What a reader's probabilities (lines, steps, characters) spell."""
+    return _collapsed(chances.argmax(2), chances.amax(2))
+
+
+def of_scores(scores: Tensor) -> dict[str, Tensor]:
+    """What the probabilities spell that are the softmax of these scores: of thousands at each step only the largest is needed."""
+    return _collapsed(scores.argmax(2), 1.0 / (scores - scores.amax(2, keepdims=True)).exp().sum(2))
+
+
+def _collapsed(likeliest: Tensor, chance: Tensor) -> dict[str, Tensor]:
+    """Of the likeliest character of each step, and its probability: the number of a character where it begins, elsewhere 0, which stands
+    for none; and the mean probability of the characters of each line."""
+    best = likeliest.to(dtype="int32")
+    none = full((best.shape[0], 1), 0, dtype="int32")  # pyright: ignore[reportArgumentType]
     begins = (best != 0) & (best != concatenate([none, best[:, :-1]], axis=1))
     count = begins.to(dtype="float32").sum(1)
     score = where(begins, chance, 0.0).sum(1) / count.maximum(1.0)
