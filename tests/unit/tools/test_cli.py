@@ -269,7 +269,7 @@ REFUSED = {
     "a missing program": (["run", "{}/none.singe"], "none.singe"),
     "a model that is none": (["inspect", "{}/x.npy"], "x.npy"),
     "a program that is none": (["run", "{}/x.singe"], "not a Singe program"),
-    "no inputs": (["run", "{}/m.onnx"], "missing: 'x', 'b=2'"),
+    "no inputs": (["run", "{}/m.onnx"], "give --input NAME=FILE for each"),
     "an unknown input": (
         ["run", "{}/m.onnx", "--input", "y={}/x.npy"],
         "y: no such input; the inputs are x: float32(N, 2), b=2: int64()",

@@ -43,7 +43,12 @@ def find(name: str) -> ZooModel:
     """The row of a model."""
     found = MODELS.get(name.removeprefix(ZOO))
     if found is None:
-        raise InputError(f"{name!r:.80} is no model of the zoo, which has {', '.join(MODELS)}")
+        from difflib import get_close_matches  # noqa: PLC0415 (only an error needs it)
+
+        bare = name.removeprefix(ZOO)
+        near = [known for known in MODELS if bare and bare in known] or get_close_matches(bare, MODELS)
+        meant = f": did you mean {' or '.join(near)}? It has" if near else ", which has"
+        raise InputError(f"{name!r:.80} is no model of the zoo{meant} {', '.join(MODELS)}")
     return found
 
 
@@ -135,7 +140,8 @@ def _fetched(model: ZooModel, file: ZooFile, place: Path) -> Path:
                 f"{source}: {made.stat().st_size} bytes with the sha256 {digest_of(made)}, expected {file.bytes} with {file.sha256}"
             )
     raise InputError(
-        f"{ZOO}{model.name} could not be fetched: {'; '.join(failures)}. With a network, try again; without one, put {file.name} at {place}"
+        f"{ZOO}{model.name} could not be fetched. With a network, try again; without one, put {file.name} at {place}, or give a model of your "
+        f"own in its place (of a task, --model FILE). What failed: {'; '.join(failures)}"
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...compiler.target import find_target
@@ -18,14 +19,30 @@ from .page.scripts import EAGER
 
 LARGE_ERROR: Final = 0.05
 """The error, relative to the largest value of an output, from which a bundle's description warns."""
+_ALIKE: Final = {
+    "singe*.js": "scripts",
+    "singe*.js.map": "source maps",
+    "singe*.d.ts": "types",
+    **{f"weights-{part}-*.bin": "files of weights" for part in ("shared", "wasm", "webgpu")},
+}
+"""Names of files of which a bundle may have many ↦ what these are; they share a row."""
 
 
 def describe_bundle(bundle: Bundle) -> str:
-    """The files with their sizes, and what a page fetches for each target."""
+    """The files with their sizes, many that are alike in one row, and what a page fetches for each target."""
     packed = {name: len(gzip.compress(data, 6)) for name, data in bundle.files.items()}
-    rows = [(name, bytes_text(len(data)), bytes_text(packed[name])) for name, data in bundle.files.items()]
-    total = ("together", bytes_text(sum(map(len, bundle.files.values()))), bytes_text(sum(packed.values())))
-    listing = table([("file", LEFT), ("bytes", RIGHT), ("gzip", RIGHT)], [*rows, total])
+    alike: dict[str, list[str]] = {}
+    for name in bundle.files:
+        alike.setdefault(next((pattern for pattern in _ALIKE if fnmatchcase(name, pattern)), name), []).append(name)
+
+    def row(what: str, names: Iterable[str]) -> tuple[str, str, str]:
+        return what, bytes_text(sum(len(bundle.files[n]) for n in names)), bytes_text(sum(packed[n] for n in names))
+
+    rows = [
+        row(names[0] if len(names) == 1 else f"{pattern} ({len(names)} {_ALIKE[pattern]})", names)
+        for pattern, names in alike.items()
+    ]
+    listing = table([("file", LEFT), ("bytes", RIGHT), ("gzip", RIGHT)], [*rows, row("together", bundle.files)])
 
     def size(names: Sequence[str]) -> str:
         raw, small = sum(len(bundle.files[n]) for n in names), sum(packed[n] for n in names)

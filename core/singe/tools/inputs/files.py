@@ -10,10 +10,11 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ...dtypes import string
 from ...errors import InputError
 from ...files import sounds
 from ...files.pictures import SUFFIXES
-from ...model.arguments import TensorSpec, bind
+from ...model.arguments import TensorSpec, bind, listed
 from ...model.model import Model
 from ...tasks.picture import spec as pictures
 from ...weights.files import read_weights
@@ -34,8 +35,15 @@ def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
 
 
 def read_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """The arrays of all inputs, from files and texts; `bind` reports missing and unknown names."""
-    return bind(specs, (), given_inputs(args, specs))
+    """The arrays of all inputs, from files and texts; an error names those that are missing, and the options that give them."""
+    found = given_inputs(args, specs)
+    if missing := [spec for spec in specs if spec.name not in found]:
+        option = "--input FILE" if len(specs) == 1 else "--input NAME=FILE for each, or one file .npz with all"
+        text = "; --text TEXT for an input of strings" if any(spec.dtype is string for spec in missing) else ""
+        raise InputError(
+            f"nothing is given for {listed(missing)}: give {option} (an .npy file, a picture or a sound){text}"
+        )
+    return bind(specs, (), found)
 
 
 def given_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:

@@ -261,7 +261,8 @@ def _export(command: argparse.ArgumentParser) -> None:
     )
     add_activations(
         command,
-        "with --dtype int8 or --freestanding, or of a language model, by default int16 and in int8 packed_int8: ",
+        "with --dtype int8 or --freestanding, or of a language model, whose default is int16, and whose int8 counts 8 bits where weights "
+        "have 4: ",
     )
     command.add_argument(
         "--outputs",

@@ -33,8 +33,7 @@ def add_activations(command: argparse.ArgumentParser, condition: str) -> None:
         "--activations",
         choices=ACTIVATIONS,
         help=f"{condition}the type in which wasm computes products and convolutions with weights: int16, products with packed weights, "
-        "at almost no cost in accuracy; packed_int8, the same with 8 bits where weights have 4; int8, all, faster and less accurate "
-        "(default: float32)",
+        "at almost no cost in accuracy; int8, all, faster and less accurate (default: float32)",
     )
 
 
