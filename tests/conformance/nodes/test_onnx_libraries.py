@@ -1,4 +1,4 @@
-"""ONNX's node cases over the arrays of PyTorch and JAX. JAX compiles each for 0.15 s, so it takes every eighth case."""
+"""ONNX's node cases over the arrays of PyTorch, JAX and CuPy. JAX compiles each for 0.15 s, so it takes every eighth case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from singe.onnx.backend import BackendRep
 from singe.onnx.source import OnnxSource
 from singe.runtime.devices import device as open_device
 
-EVERY: Final = {"torch:cpu": 1, "jax": 8}
+EVERY: Final = {"torch:cpu": 1, "jax": 8, "cupy": 1}
 QUICK: Final = 40
 """Of these cases of a library `make test` takes one."""
 

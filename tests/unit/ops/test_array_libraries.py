@@ -20,7 +20,7 @@ from singe.graph import Builder, Graph
 from singe.ops import Row
 from singe.runtime.devices import device as open_device
 
-LIBRARIES: Final = ("torch:cpu", "jax")
+LIBRARIES: Final = ("torch:cpu", "jax", "cupy")
 TYPES: Final = (
     "bool",
     "int4",
