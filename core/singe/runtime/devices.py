@@ -59,6 +59,12 @@ def _opened(name: str) -> MaybeAwaitable[Device]:
         return _devices[name] if name in _devices else map_result(open_backend(name), kept)
 
 
+def shared_device(name: str) -> EagerDevice | None:
+    """The device with this name, if it is open."""
+    found = _devices.get(name)
+    return None if found is None or found.lost else found
+
+
 def _opened_now(name: str) -> Device:
     return resolve(_opened(name), f'await singe.device_async("{name}")')
 

@@ -53,6 +53,21 @@ def test_a_wrong_token_is_refused(token: str | None, serve: Serve) -> None:
         RemoteBackend(server.url, given)
 
 
+def test_an_open_device_is_shared_by_those_who_have_its_token(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    monkeypatch.setattr("singe.runtime.devices._devices", {})
+    there = sg.Remote(server.url, server.token)
+    try:
+        with pytest.raises(sg.DeviceError, match="the token is wrong: give the one that the server printed"):
+            sg.Remote(server.url, server.token[:-1] + "x")
+        assert sg.Remote(server.url, server.token) is there
+        assert sg.Remote(server.url) is there
+    finally:
+        there.eager.backend.dispose()  # pyright: ignore[reportAttributeAccessIssue]
+    again = sg.Remote(server.url)
+    again.eager.backend.dispose()  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def test_tokens_are_long_new_and_compared_in_constant_time(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[bytes] = []
     one, two = serve(), serve()

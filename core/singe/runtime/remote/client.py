@@ -12,7 +12,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -26,7 +26,7 @@ from ...program.format import header
 from ...program.program import ProgramData
 from ...shapes import Dim, evaluate, known
 from ..device import Device
-from ..devices import device
+from ..devices import device, shared_device
 from ..donated_inputs import check_donated
 from ..memory.usage import MemoryUse
 from ..recent_values import Recent
@@ -345,8 +345,12 @@ def Remote(url: str, token: str | None = None) -> Device:
         device = sg.Remote("ws://127.0.0.1:3000", token="…")
 
     token: what the server printed; by default that of the environment's SINGE_REMOTE_TOKEN. In a page whose engine cannot suspend
-    WebAssembly, `await sg.device_async("remote:ws://…")` opens it.
+    WebAssembly, `await sg.device_async("remote:ws://…")` opens it. A device that is open is shared; the server checks another token first.
     """
+    name = f"{NAME}:{url}"
     if token is not None:
+        shared = shared_device(name)
+        if shared is not None and cast(RemoteBackend, shared.backend).connection.token != token:
+            resolve(map_result(_open(url, token), RemoteBackend.dispose), f'sg.device("{name}"), which is open')
         _tokens[url] = token
-    return device(f"{NAME}:{url}")
+    return device(name)

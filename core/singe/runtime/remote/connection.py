@@ -81,7 +81,7 @@ class RemoteConnection:
         """Why there is no session any more."""
         self.sent = self.received = self.trips = 0
         self.tidy: Callable[[Batch], None] = lambda batch: None
-        self._token: Final = token
+        self.token: Final = token
         self._open_link: Final = open_link
         self._batch = Batch()
         self._batches = 0  # that were sent, or tried to
@@ -264,7 +264,7 @@ class RemoteConnection:
         link = await resolve_async(self._open_link(self.url))
         self._reader: BatchReader = BatchReader(REPLIES, self._has_room, "server")
         hello = Batch()
-        hello.add("hello", VERSION, self._token, self._session)
+        hello.add("hello", VERSION, self.token, self._session)
         try:
             for frame in hello.frames():
                 link.send(frame)
