@@ -313,7 +313,10 @@ class FakeRay:
         def method(name: str) -> Any:
             def call(*args: Any) -> Any:
                 lost = next((x for x in args if isinstance(x, Exception)), None)
-                return self.fails.get((number, name)) or lost or getattr(worker, name)(*args)
+                try:
+                    return self.fails.get((number, name)) or lost or getattr(worker, name)(*args)
+                except Exception as e:
+                    return self.RayTaskError(e)
 
             def several(num_returns: int) -> Any:
                 def call_for_all(*args: Any) -> list[Any]:
@@ -364,14 +367,32 @@ def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
 def test_a_worker_that_is_lost_after_a_step_was_told_loses_none(fake: FakeRay) -> None:
     """What asks for the states waits for the step, which the others do again."""
     step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
-    y = np.arange(6) % 2
+    x, y = X[:6].copy(), np.arange(6) % 2
     fake.fails = {(k, name): fake.RayError("lost") for k in (0, 1) for name in ("update", "done")}
-    assert step(X[:6], y) == pytest.approx(whole(X[:6], y), rel=1e-5)
+    assert step(x, y) == pytest.approx(whole(x, y), rel=1e-5)
     assert step.workers == 3
+    x[:], y[:] = np.nan, 0  # the caller's arrays hold the next batch before the step is done again
     found = step.state()
     assert step.workers == 1
     for name, x in whole.state().items():
         assert name == "key" or np.allclose(found[name], x, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("nonfinite", ["stop", "skip"])
+def test_a_step_whose_gradients_are_not_finite_is_told_by_its_own_call(fake: FakeRay, nonfinite: Any) -> None:
+    loss = lambda model, x, by: (model(x) * by).sum().abs().sqrt()  # of 0, where its slope is infinite
+    step = RayWorkers(3).step(network(), optim.SGD(0.1), loss, device="numpy", nonfinite=nonfinite)
+    by = np.ones((6, 2), np.float32)
+    step(X[:6], by)
+    before = step.state()
+    if nonfinite == "stop":
+        with pytest.raises(fake.RayTaskError, match="the norm of the gradients is nan"):
+            step(X[:6], 0 * by)
+    else:
+        assert step(X[:6], 0 * by) == 0
+        assert step._skipped == 1
+    after = step.state()
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == ["key"]
 
 
 def test_what_was_learned_stays_when_workers_end(fake: FakeRay) -> None:

@@ -122,4 +122,4 @@ class Worker:
 
 def _without(share: Share) -> Share:
     """A Share without its gradients."""
-    return Share(share.items, share.values, NONE, share.buffers)
+    return Share(share.items, share.values, NONE, share.buffers, share.finite)

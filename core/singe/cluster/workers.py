@@ -25,6 +25,8 @@ from ..late_dataclass import dataclass
 from ..nn import Module
 from ..runtime.decorators import Fusion
 from ..runtime.random_keys import new_seed
+from ..tensors.tensor import Tensor
+from ..train.steps.batches import mapped
 from ..train.steps.objective import Loss
 from ..train.steps.optimizers import check_optimizer
 from ..train.steps.parallel import average_buffers, split, told_by
@@ -73,7 +75,7 @@ class RayWorkers:
     def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str = "auto", **settings: Any) -> RayStep:
         """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep. Without a seed it
         has one of the sequence that `sg.manual_seed` begins, which all workers keep: neither that nor a block `nn.drawing` changes it
-        later."""
+        later. A fault of the workers' updates, such as too little memory, is raised by the next call."""
         check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
         settings["seed"] = new_seed() if settings.get("seed") is None else settings["seed"]  # the same for all workers
         skips = settings.get("nonfinite") == "skip"
@@ -91,7 +93,12 @@ class _Begun(NamedTuple):
     """A step of which the loss was told. skipped: whether each worker skipped it, once its weights are updated; None: it must be done again."""
 
     batch: Sequence[Any]
+    """With arrays of its own, as the caller's may be overwritten once the loss is told."""
     skipped: Sequence[Any] | None
+
+
+def _kept(part: Any) -> Any:
+    return part if isinstance(part, (Module, Tensor)) else np.array(part)
 
 
 class RayStep:
@@ -139,10 +146,9 @@ class RayStep:
                 break
             except self._errors as e:
                 self._survive_or_raise(e, attempt)
-        found = told_by(shares)
-        if not np.isfinite(found["loss"]):
+        if not all(share.finite for share in shares):
             self._settle()  # which may raise
-        return told(found)
+        return told(told_by(shares))
 
     @property
     def skipped(self) -> int:
@@ -244,10 +250,11 @@ class RayStep:
             shares[:], means = exchange.begin(split(batch, len(self._workers)))
             self._end()  # a worker does what it is asked in order
             buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
-            self._begun = _Begun(batch, [
+            skipped = [
                 worker.update.remote(self._done + 1, buffers, loss, *mean)
                 for worker, mean in zip(self._workers, means, strict=True)
-            ])  # fmt: skip
+            ]
+            self._begun = _Begun([mapped(_kept, part) for part in batch], skipped)
         except BaseException:
             self._exchange = None
             exchange.stop()

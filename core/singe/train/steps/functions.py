@@ -103,10 +103,12 @@ class StepFunctions:
     def _guarded(
         self, outputs: dict[str, Tensor], seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]
     ) -> Traced:
-        kind = self._checks.kind
-        norm = None if kind == "ignore" else norm_of(grads, states.get(SCALE))
-        outputs, passed = checked(kind, outputs, norm)
+        outputs, passed = checked(self._checks.kind, outputs, self._norm(grads, states))
         return outputs, self._updated(seen, grads, states, passed)
+
+    def _norm(self, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> Tensor | None:
+        """That of the gradients, where it is checked."""
+        return None if self._checks.kind == "ignore" else norm_of(grads, states.get(SCALE))
 
     def evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         model = self.placed(lambda name: states[MODEL + name]).eval()
@@ -121,7 +123,7 @@ class StepFunctions:
         after = by_name(seen, self.names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
-        told, _ = checked("ignore", told, None)
+        told, _ = checked(self._checks.kind, told, self._norm(grads, states))
         return {**told, GRADIENTS: flat, **changed}, states
 
     def gradients(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:

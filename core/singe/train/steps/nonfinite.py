@@ -90,6 +90,10 @@ class NonfiniteChecks:
         self.skipped = 0
         """How many steps were left out."""
 
+    def finite(self, outputs: Mapping[str, np.ndarray]) -> bool:
+        """Whether the loss and the norm among the outputs of a step are finite, or not checked."""
+        return self.kind == "ignore" or bool(np.isfinite(outputs[CHECKS][:2]).all())
+
     def passed(self, outputs: dict[str, np.ndarray], learning: bool = True) -> dict[str, np.ndarray]:
         """The outputs of a step with the loss in its place; an error, if a check failed and was to stop. learning: whether it
         was to change weights; else a loss that is not finite is what it gives."""

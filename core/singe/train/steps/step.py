@@ -62,6 +62,8 @@ class Share:
     """Of all parameters, one behind the other, in float32; a Tensor, where they stay on the step's device."""
     buffers: dict[str, np.ndarray]
     """The new values of those that the step changes: running statistics."""
+    finite: bool
+    """Whether its loss and gradients are; True, where `nonfinite` checks none."""
 
 
 class TrainStep:
@@ -258,10 +260,12 @@ class TrainStep:
         self._check_one_device("share")
         self._own_sequence()
         started = self._started("share", self._functions.first_half, batch, (GRADIENTS,) if on_device else ())
-        found = self._checks.passed(resolve(started, _WHOLE), learning=False)
+        outputs = resolve(started, _WHOLE)
+        finite = self._checks.finite(outputs)
+        found = self._checks.passed(outputs, learning=False)
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
-        return Share(items_of(batch), found, gradients, buffers)
+        return Share(items_of(batch), found, gradients, buffers, finite)
 
     def update(self, gradients: np.ndarray | Tensor, buffers: Mapping[str, np.ndarray], loss: float = 0.0) -> None:
         """The second half: the update of the weights, by the averages of all replicas; a Tensor on the step's device is used where
