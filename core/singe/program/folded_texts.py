@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ..errors import InputError
+
 MAX_CHARACTERS: Final = 1 << 27
-"""The most characters of all texts."""
+"""The most characters of all texts, where the end of a line is one."""
 MAX_LINES: Final = 1 << 22
 """The most lines that references may stand for: short ones take more time and memory than their characters say."""
 _REFERENCE: Final = re.compile(r"=([0-9]{1,9})([,+])([0-9]{1,9})")
@@ -35,7 +37,14 @@ class _ReadLine(NamedTuple):
 
 
 def folded_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts with references in place of lines."""
+    """The texts with references in place of lines; more than `unfolded_texts` takes are refused."""
+    count = sum(text.count("\n") + 1 for text in texts.values())
+    characters = sum(len(text) + 1 for text in texts.values())
+    if characters > MAX_CHARACTERS or count > MAX_LINES:
+        raise InputError(
+            f"the kernels have {characters} characters in {count} lines, expected at most {MAX_CHARACTERS} in {MAX_LINES}, which "
+            "readers of a bundle take: export a smaller part of the model"
+        )
     forms: dict[str, int] = {}
     lines: list[_ReadLine] = []
     places: dict[_ReadLine, list[int]] = {}

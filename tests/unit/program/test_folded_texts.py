@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from singe.errors import InputError
 from singe.program.folded_texts import folded_texts, unfolded_texts
 
 SCRIPT = Path(__file__).parents[3] / "static" / "program" / "singe-folded-texts.js"
@@ -67,6 +68,18 @@ def test_what_no_reference_can_mean_is_refused(lines: list[str]) -> None:
 @pytest.mark.parametrize("lines", WRONG)
 def test_scripts_refuse_it_too(lines: list[str]) -> None:
     assert unfolded_in_node({"w0": "\n".join(lines)}).stdout == "format"
+
+
+@pytest.mark.parametrize(("bound", "fits"), [("MAX_CHARACTERS", 20), ("MAX_LINES", 4)])
+def test_no_more_is_folded_than_readers_take(bound: str, fits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"w0": "let a = 1;", "w1": "\n\nlet b;"}  # 20 characters in 4 lines, with the ends of lines
+    monkeypatch.setattr(f"singe.program.folded_texts.{bound}", fits)
+    assert unfolded_texts(folded_texts(texts)) == texts
+    monkeypatch.setattr(f"singe.program.folded_texts.{bound}", fits - 1)
+    with pytest.raises(
+        InputError, match=r"have 20 characters in 4 lines, expected at most \d+ in \d+.*: export a smaller"
+    ):
+        folded_texts(texts)
 
 
 def test_a_line_that_looks_like_a_reference_is_not_folded() -> None:
