@@ -123,8 +123,7 @@ def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, 
         rewritten = packed(rewrite(packed(graph), execution.narrow, own_kernels(target)))
         if options.activations == "int8":
             rewritten = in_int8(rewritten)
-        if execution.filled_by > 1:
-            rewritten = folded_in_parts(in_parts(rewritten, execution.filled_by), execution.filled_by)
+        rewritten = folded_in_parts(in_parts(rewritten, execution.filled_by), execution.filled_by)
         part = _planned(rewritten, target, weights, checks, options.donate, first)
     return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
 
