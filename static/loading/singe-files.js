@@ -287,7 +287,7 @@ export class Files {
       await take(chunk, at);
       at += chunk.length;
       const news = at - (this.#taken.get(entry.file) ?? 0); // of a file that two entries name only once
-      if (progress !== this.#progress || news <= 0) continue;
+      if (progress !== this.#progress || !progress.total || news <= 0) continue; // the total is not known while a program comes
       this.#taken.set(entry.file, at);
       this.tell({ loaded: progress.loaded + news });
     }

@@ -58,7 +58,7 @@ export async function loadHere(folder, options, elsewhere) {
     if (!targets[first]) (await import("./singe-advice.js")).refuseDevice(first, targets);
     /** @type {ModelState["open"]} */
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
-      const target = checkTarget(manifest, name, DEVICES[name].kind);
+      const target = await checkTarget(manifest, name, DEVICES[name].kind, from);
       const { open } = await (name === device ? early : DEVICES[name].module());
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };

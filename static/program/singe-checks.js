@@ -5,6 +5,7 @@
  * and names of files are checked. All else is a SingeError "format".
  */
 
+/** @import { Files } from "../loading/singe-files.js" */
 /** @import { Manifest, PlaceKind, ProgramBuffer, ProgramPart, Target, Tensor, Unchecked } from "../types/program.d.ts" */
 
 import { ALIGN, ARRAYS, FILE, FORMAT, IS, LARGEST, SingeError, VERSION, bytesOf, check, isDim, need, partsOf, sizeName, spanOf, sumOf, textOf } from "./singe-format.js";
@@ -49,20 +50,21 @@ export async function checkManifest(manifest) {
   if (image !== null) check(image, {}, "image");
   if (labels !== null) check(labels, FILE.file, "labels");
   need(targets.wasm || targets.webgpu, "it has no target");
-  if (manifest.folded) (await import("./singe-folded.js")).unfold(manifest);
   return manifest;
 }
 
 /**
- * A target of a manifest: { program, modules, weights }, for programs of this kind.
+ * A target of a manifest: { program, modules, weights }, for programs of this kind. The program may be in a file of its own.
  * @param {Manifest} manifest
  * @param {"wasm" | "webgpu"} name
  * @param {"wasm" | "wgsl"} kind
- * @returns {Target}
+ * @param {Pick<Files, "json">} files
+ * @returns {Promise<Target>}
  */
-export function checkTarget(manifest, name, kind) {
+export async function checkTarget(manifest, name, kind, files) {
   const target = /** @type {Target} */ (manifest.targets[name]);
   check(target, { weights: [WEIGHTS], modules: IS.object }, name);
+  if (manifest.folded) target.program = await (await import("./singe-folded.js")).unfolded(target.program, files);
   const { program, modules, weights } = target;
   weights.forEach((piece, k) => checkPiece(piece, `${name}.weights[${k}]`));
   weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));

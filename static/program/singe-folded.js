@@ -1,26 +1,30 @@
 /**
- * Lists of a manifest's programs in which rows that repeat are written once.
+ * Lists of a program in which rows that repeat are written once.
  *
- * Contract: `unfold(manifest)` gives the lists in place of the folded ones, which static/README.md describes; what the rows are, others
- * check. singe-checks.js imports this file where a manifest is folded.
+ * Contract: `unfolded(program, files)` has the lists in place of the folded ones, which static/README.md describes; what the rows are,
+ * others check. The program may be in a file. One without folds stays as it is. singe-checks.js imports this where a manifest is folded.
  */
 
-import { SingeError } from "./singe-format.js";
+import { FILE, SingeError, check } from "./singe-format.js";
 
+/** @import { Files } from "../loading/singe-files.js" */
 /** @import { Unchecked } from "../types/program.d.ts" */
 
 const LISTS = ["buffers", "words"];
 const MOST_ROWS = 2 ** 22;
 
-/** @param {Unchecked} manifest */
-export function unfold({ targets }) {
+/**
+ * @param {Unchecked} given
+ * @param {Pick<Files, "json">} files
+ */
+export async function unfolded(given, files) {
+  if (given?.file) check(given, FILE, "program");
+  const program = given?.file ? await files.json(given) : given;
   const room = { rows: MOST_ROWS };
-  for (const target of Object.values(targets)) {
-    const program = target?.program;
-    for (const part of [program, ...(Array.isArray(program?.specialised) ? program.specialised : [])]) {
-      for (const name of LISTS) if (Array.isArray(part?.[name])) part[name] = unfolded(part[name], name, room);
-    }
+  for (const part of [program, ...(Array.isArray(program?.specialised) ? program.specialised : [])]) {
+    for (const name of LISTS) if (Array.isArray(part?.[name])) part[name] = listOf(part[name], name, room);
   }
+  return program;
 }
 
 /**
@@ -28,7 +32,7 @@ export function unfold({ targets }) {
  * @param {string} name
  * @param {{ rows: number }} room how many rows may still be repeated
  */
-function unfolded(rows, name, room) {
+function listOf(rows, name, room) {
   /** @type {Unchecked[]} */
   const out = [];
   for (const row of rows) {

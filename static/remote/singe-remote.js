@@ -62,7 +62,7 @@ export async function loadElsewhere(fits, url, options) {
       });
       first = undefined;
       try {
-        const target = targetFor(connection, manifest);
+        const target = await targetFor(connection, manifest, from);
         return new Opened(/** @type {DeviceName} */ ("remote"), target.program, await send(connection, target, from));
       } catch (error) {
         connection.leave();
@@ -94,10 +94,11 @@ export async function loadElsewhere(fits, url, options) {
  * The bundle's program for the server's device.
  * @param {Connection} connection
  * @param {Manifest} manifest
+ * @param {Files} files
  */
-function targetFor({ url, device, target }, manifest) {
+function targetFor({ url, device, target }, manifest, files) {
   const holder = HOLDERS.get(target);
-  if (holder && manifest.targets[holder]) return checkTarget(manifest, holder, /** @type {"wasm" | "wgsl"} */ (target));
+  if (holder && manifest.targets[holder]) return checkTarget(manifest, holder, /** @type {"wasm" | "wgsl"} */ (target), files);
   const has = Object.keys(manifest.targets);
   const advice = holder ? `export it again: singe export MODEL --targets ${[...has, holder].join()}` : `lend another there: singe host --device ${has[0]}`;
   throw new SingeError("device", `remote: the device ${device} at ${url} runs programs for ${target}, and the bundle has those of ${has.join(", ")}; ${advice}`);

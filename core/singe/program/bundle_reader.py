@@ -68,8 +68,12 @@ def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> Prog
             code: dict[str, str | bytes] = {**unfolded_texts({string(k): string(text) for k, text in texts.items()})}
         else:
             code = {string(k): _bytes(folder, file) for k, file in modules.items()}
-        program = unfolded(entry["program"]) if manifest.get("folded") else entry["program"]
-        return made(program, code, _weights(folder, entry["weights"]), name)
+        program = entry["program"]
+        if "file" in program:
+            program = json_of(_bytes(folder, program), program["file"], MAX_MANIFEST_BYTES)
+        return made(
+            unfolded(program) if manifest.get("folded") else program, code, _weights(folder, entry["weights"]), name
+        )
 
 
 def read_file(folder: Path, entry: Mapping[str, Any]) -> bytes:

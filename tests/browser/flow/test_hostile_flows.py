@@ -133,16 +133,16 @@ def test_hostile_words() -> None:
     """Those of hostile_words.json, which tests/unit/program reads too; the program that they change is let through."""
     body = f"""
     const {{ checkTarget }} = await import({json.dumps((STATIC / "program" / "singe-checks.js").as_uri())});
-    return given.programs.map((program) => {{
+    return Promise.all(given.programs.map(async (program) => {{
       const [inputs, outputs] = [program.inputs, program.outputs].map((side) => side.map((i) => program.buffers[i]));
       const manifest = {{ targets: {{ wasm: {{ program, modules: {{}}, weights: [] }} }}, inputs, outputs }};
       try {{
-        checkTarget(manifest, "wasm", "wasm");
+        await checkTarget(manifest, "wasm", "wasm");
         return {{}};
       }} catch ({{ name, code, message }}) {{
         return {{ name, code, message }};
       }}
-    }});
+    }}));
     """
     programs = [WORDS["program"], *({**WORDS["program"], **case["changes"]} for case in WORDS["cases"])]
     first, *answers = node(body, programs=programs)

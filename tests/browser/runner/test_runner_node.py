@@ -16,6 +16,8 @@ from bundles import BOUND, BOUNDS, MODEL_NAMES, STATIC, assert_close, dtypes_cas
 from changed import Edit, edited
 from pages import node, phases
 
+import singe as sg
+from singe.tools.export import bundle as export_bundle
 from singe.tools.export.page.scripts import MAIN, joined_scripts
 
 MOST_GZIP_BYTES = {"joined": 24_150, "built": 20_500}
@@ -39,6 +41,26 @@ def test_models(bundle: Callable[[str], Path], name: str) -> None:
     done = node(ANSWER, url=folder.as_uri(), device="wasm", cases=[packed(inputs)])
     assert_close(done["outputs"][0], outputs, BOUNDS.get(name, BOUND))
     print(f"{name}: {done['seconds']:.3f} s a run, {done['memory']['wasm'] / 2**20:.1f} MiB")
+
+
+def test_programs_of_their_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long manifest has the program of each of its targets in a file, of which a page fetches one, and checks it."""
+    monkeypatch.setattr(export_bundle, "WORTH_A_TRIP", 0)
+
+    def layers(x: sg.Tensor) -> sg.Tensor:
+        for k in range(24):
+            x = (x @ np.full((8, 8), k / 64, np.float32)).softmax()
+        return x
+
+    model = sg.Model.of(layers, {"x": (2, 8)}, "numpy")
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+    files = sg.export(model, tmp_path).files
+    done = node(ANSWER, url=tmp_path.as_uri(), device="wasm", cases=[packed({"x": x})])
+    assert_close(done["outputs"][0], {"output": model(x)})
+    assert phases(done["progress"]) == ["download", "compile", "ready", "run", "ready"]
+    (tmp_path / "program-webgpu.json").unlink()
+    (tmp_path / "program-wasm.json").write_bytes(files["program-wasm.json"].replace(b"softmax", b"softest"))
+    assert failed(tmp_path)["code"] == "format"
 
 
 def test_overlapping_runs_of_several_sizes(bundle: Callable[[str], Path]) -> None:

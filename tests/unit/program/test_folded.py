@@ -71,11 +71,17 @@ def test_an_export_folds_no_more_than_readers_unfold(tmp_path: Path, monkeypatch
     model = sg.Model.of(layers, {"x": (2, 8)}, "numpy")
     monkeypatch.setattr(bundle, "WORTH_A_TRIP", 0)
 
-    def exported() -> dict[str, Any]:
-        sg.export(model, tmp_path, ["wasm"])
+    def exported(*targets: str) -> dict[str, Any]:
+        sg.export(model, tmp_path, targets or ["wasm"])
         return json.loads((tmp_path / "model.json").read_bytes())
 
+    both = exported("wasm", "webgpu")["targets"]
+    assert {k: entry["program"]["target"] for k, entry in both.items()} == {"wasm": "wasm", "webgpu": "wgsl"}
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+    np.testing.assert_allclose(sg.load(tmp_path, "wasm")(x), model(x), rtol=1e-5)
     manifest = exported()
+    assert not (tmp_path / "program-wasm.json").exists()
+    assert manifest["targets"]["wasm"]["program"]["target"] == "wasm"
     assert manifest["folded"]
     monkeypatch.setattr(bundle, "MAX_ROWS", repeated(manifest["targets"]["wasm"]["program"]) - 1)
     assert "folded" not in exported()
@@ -89,17 +95,20 @@ def test_javascript_unfolds_the_same() -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node here")
-    body = f"""const {{ unfold }} = await import({json.dumps(SCRIPT.as_uri())});
-    const manifest = {{ targets: {{ wasm: {{ program: {json.dumps(folded(program()))} }} }} }};
-    unfold(manifest);
+    body = f"""const {{ unfolded }} = await import({json.dumps(SCRIPT.as_uri())});
+    const short = {json.dumps(folded(program()))};
+    const inFile = await unfolded({{ file: "a", bytes: 1, sha256: "{"0" * 64}" }}, {{ json: async () => structuredClone(short) }});
+    const whole = await unfolded(short);
+    const once = JSON.stringify(whole);
+    const isSame = [inFile, await unfolded(whole)].every((again) => JSON.stringify(again) === once);
     const refused = [];
     const part = {{ words: [1, [2 ** 21, [0]]] }};
     const programs = {json.dumps(WRONG)}.map((row) => ({{ words: [1, 2, row] }}));
     for (const program of [...programs, {{ ...part, specialised: [{{ ...part }}, {{ ...part }}] }}]) {{
-      try {{ unfold({{ targets: {{ wasm: {{ program }} }} }}); }} catch ({{ code }}) {{ refused.push(code); }}
+      try {{ await unfolded(program); }} catch ({{ code }}) {{ refused.push(code); }}
     }}
-    console.log(JSON.stringify([manifest.targets.wasm.program, refused]));"""
+    console.log(JSON.stringify([whole, isSame, refused]));"""
     done = subprocess.run(
         [node, "--input-type=module", "-e", body], capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout) == [program(), ["format"] * (len(WRONG) + 1)]
+    assert json.loads(done.stdout) == [program(), True, ["format"] * (len(WRONG) + 1)]

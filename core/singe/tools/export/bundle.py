@@ -75,7 +75,7 @@ ADAPTER: Final = "adapter.bin"
 WORTH_A_TRIP: Final = 1 << 16
 """Bytes of the manifest."""
 _INDENTATION: Final = re.compile(r"\n[ \t]+")
-_OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)")
+_OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)|program-\w+\.json")
 _GENERATED: Final = re.compile(
     rf"({_OF_TARGETS.pattern}|(labels|tokenizer|index|speech)\.json|index\.bin|cmudict\.dict|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
@@ -320,7 +320,8 @@ def draft(
             manifest["task"] = {**task.to_dict(), "settings": dict(settings or {}), **({"files": own} if own else {})}
         if spoken is None:
             files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
-        files[MANIFEST] = _written(manifest)
+        manifest, written = _written(manifest)
+        files.update(written)
         # Readable modules import each other without a version.
         hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
         files[INDEX] = own_page(
@@ -409,19 +410,31 @@ def _without_names_of_ops(program: ProgramData) -> ProgramData:
     return replace(program, facts={name: fact for name, fact in program.facts.items() if name != "fused"})
 
 
-def _written(manifest: Mapping[str, Any]) -> bytes:
-    """The manifest's file: with the lists of its programs folded, if that saves enough for one more trip to a script, and readers unfold so
-    many rows."""
-    targets = {k: {**entry, "program": folded(entry["program"])} for k, entry in manifest["targets"].items()}
-    whole, short = _json(manifest), _json({**manifest, "folded": True, "targets": targets})
-    is_read = sum(repeated(entry["program"]) for entry in targets.values()) <= MAX_ROWS
-    data = short if is_read and len(whole) - len(short) >= WORTH_A_TRIP else whole
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise InputError(
-            f"export: {MANIFEST} would have {len(data)} bytes, and at most {MAX_MANIFEST_BYTES} are read; "
-            "export for fewer targets, or a smaller part of the model"
-        )
-    return data
+def _written(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest as it is written, and its files: with the lists of its programs folded, if that saves enough for one more trip to a
+    script, and readers unfold so many rows. The program of each of several targets is then a file of its own: a page needs one."""
+    programs: dict[str, Any] = {k: folded(entry["program"]) for k, entry in manifest["targets"].items()}
+    is_read = all(repeated(program) <= MAX_ROWS for program in programs.values())
+    short = _with_programs(manifest, programs)
+    files: dict[str, bytes] = {}
+    if is_read and len(_json(manifest)) - len(_json(short)) >= WORTH_A_TRIP:
+        if len(programs) > 1:
+            for k, program in programs.items():
+                programs[k] = {"target": program["target"], **_file(f"program-{k}.json", _json(program), files)}
+        manifest = _with_programs(manifest, programs)
+    files[MANIFEST] = _json(manifest)
+    for name, data in files.items():
+        if len(data) > MAX_MANIFEST_BYTES:
+            raise InputError(
+                f"export: {name} would have {len(data)} bytes, and at most {MAX_MANIFEST_BYTES} are read; "
+                "export for fewer targets, or a smaller part of the model"
+            )
+    return manifest, files
+
+
+def _with_programs(manifest: Mapping[str, Any], programs: Mapping[str, Any]) -> dict[str, Any]:
+    targets = {k: {**entry, "program": programs[k]} for k, entry in manifest["targets"].items()}
+    return {**manifest, "folded": True, "targets": targets}
 
 
 def _modules(name: str, program: ProgramData, files: dict[str, bytes], readable: bool) -> dict[str, Any]:

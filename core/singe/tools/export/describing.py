@@ -53,9 +53,9 @@ def describe_bundle(bundle: Bundle) -> str:
     facts = [("scripts", f"{size(eager)}; rare ones {size(rare)}"), ("manifest", size([MANIFEST]))]
     for name, target in bundle.manifest["targets"].items():
         kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
-        facts.append(
-            (name, f"weights {size(list(dict.fromkeys(w['file'] for w in target['weights'])))}; kernels {kernels}")
-        )
+        weights = size(list(dict.fromkeys(w["file"] for w in target["weights"])))
+        program = f"; program {size([file])}" if (file := target["program"].get("file")) else ""
+        facts.append((name, f"weights {weights}; kernels {kernels}{program}"))
     others = "".join(f"\n\n{name}/\n\n{describe_bundle(part)}" for name, part in bundle.parts.items())
     return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}{others}"
 

@@ -69,7 +69,7 @@ def snippet(folder: str, manifest: Mapping[str, Any], files: Mapping[str, bytes]
     kernels = modules if "file" in modules else modules.get(KERNELS, next(iter(modules.values()), None))
     fetched = [
         MANIFEST,
-        *([kernels["file"]] if kernels else []),
+        *(entry["file"] for entry in (target["program"], kernels or {}) if "file" in entry),
         *(w["file"] for w in target["weights"][:FIRST_PIECES]),
     ]
     if "task" in manifest:
