@@ -1,12 +1,15 @@
-"""`dataclass`, as in Python, but its methods are not compiled when a class is defined, which takes half a millisecond a class.
+"""`dataclass`, as in Python, but a class costs next to nothing when it is defined: Python takes half a millisecond for each.
 
-`__init__` is compiled when a class makes its first object; the other methods are closures over the names of its fields. Classes of either
-decorator derive from those of the other.
+The fields of a class are collected when it makes its first object; then `__init__` is compiled, and the other methods are closures over the
+names of its fields. Python's own records of a class are made once something asks for them, as `fields` and `replace` do, or a class that
+derives from it. Classes of either decorator derive from those of the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, FrozenInstanceError, fields
+from _thread import RLock
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
+from dataclasses import dataclass as _recorded
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -15,56 +18,153 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 (for others)
 else:
-    from dataclasses import dataclass as _collected
 
     def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
         own = {name for name, value in vars(cls).items() if (name, value) != ("__hash__", None)}
         cls.__doc__ = cls.__doc__ or cls.__name__  # Python would write one, from the signature
-        # Python compiles two methods of a class that it calls frozen, and derives none that is not from one that is.
-        params = [p for p in (getattr(c, "__dataclass_params__", None) for c in cls.__mro__[1:]) if p and p.frozen]
-        for p in params:
-            p.frozen = False
-        try:
-            _collected(cls, init=False, repr=False, eq=False, kw_only=kw_only)
-        finally:
-            for p in params:
-                p.frozen = True
-        cls.__dataclass_params__.frozen = frozen
-        methods = {"__init__": _LateInit(cls, frozen)}
+        late = _Late(cls, frozen, kw_only)
+        methods = {"__init__": _LateInit(late)}
+        for name in _RECORDS:
+            methods[name] = _LateRecord(late, name)
         if repr:
-            methods["__repr__"] = _repr
+            methods["__repr__"] = late.told
         if eq:
-            methods |= _comparing(cls, frozen)
+            methods["__eq__"] = late.waiting("__eq__", own)
+            methods["__hash__"] = late.waiting("__hash__", own) if frozen else None
         if frozen:
-            methods |= _guarding(cls)
+            methods |= _guarding(late)
         for name in methods.keys() - own:
             setattr(cls, name, methods[name])
         return cls
 
 
+_RECORDS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+_SPECIAL = ("ClassVar", "InitVar", "KW_ONLY")
+"""What an annotation names that is of no field, or of no plain one."""
+_lock = RLock()
+
+
+class _Late:
+    """A class whose fields are not collected yet."""
+
+    def __init__(self, cls: Any, frozen: bool, kw_only: bool) -> None:
+        self.cls = cls
+        self.frozen = frozen
+        self._kw_only = kw_only
+        self._is_recorded = False
+        self._fields: Sequence[Field[Any]] | None = None
+        # Meanwhile the class has what it has afterwards, too: the defaults.
+        self._given = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        for name, value in self._given.items():
+            if value.default is MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+
+    @property
+    def fields(self) -> Sequence[Field[Any]]:
+        if self._fields is None:
+            self._fields = self._collected()
+        return self._fields
+
+    def _collected(self) -> Sequence[Field[Any]]:
+        texts = vars(self.cls).get("__annotations__", {})
+        plain = all(isinstance(text, str) and not any(word in text for word in _SPECIAL) for text in texts.values())
+        if not plain or self.cls.__mro__[1:] != (object,):
+            self.record()
+            return fields(self.cls)
+        found: list[Field[Any]] = []
+        for name in texts:
+            made = self._given.get(name) or field(default=vars(self.cls).get(name, MISSING))
+            made.name = name
+            if made.kw_only is MISSING:
+                made.kw_only = self._kw_only
+            found.append(made)
+        return found
+
+    def record(self) -> None:
+        """Have Python collect the fields, if that is not done."""
+        with _lock:
+            if self._is_recorded:
+                return
+            cls = self.cls
+            for name, value in self._given.items():
+                setattr(cls, name, value)
+            # Python compiles two methods of a class that it calls frozen, and derives none that is not from one that is.
+            params = [p for p in (getattr(c, "__dataclass_params__", None) for c in cls.__mro__[1:]) if p and p.frozen]
+            for p in params:
+                p.frozen = False
+            try:
+                _recorded(cls, init=False, repr=False, eq=False, kw_only=self._kw_only, match_args=False)
+            finally:
+                for p in params:
+                    p.frozen = True
+            cls.__dataclass_params__.frozen = self.frozen
+            if isinstance(vars(cls)["__match_args__"], _LateRecord):
+                cls.__match_args__ = tuple(f.name for f in fields(cls) if f.init and not f.kw_only)
+            self._is_recorded = True
+
+    def waiting(self, name: str, own: set[str]) -> Callable[..., Any]:
+        """A method that collects the fields, by which others come in its place, and calls the one of its name. own: what the class
+        defines."""
+
+        def method(made: object, *others: object) -> Any:
+            for other, function in _comparing(self).items():
+                if other not in own:
+                    setattr(self.cls, other, function)
+            return vars(self.cls)[name](made, *others)
+
+        return method
+
+    @property
+    def told(self) -> Callable[[Any], str]:
+        @recursive_repr()
+        def __repr__(made: Any) -> str:
+            told = (f"{f.name}={getattr(made, f.name)!r}" for f in self._all(made) if f.repr)
+            return f"{type(made).__qualname__}({', '.join(told)})"
+
+        return __repr__
+
+    def _all(self, made: Any) -> Sequence[Field[Any]]:
+        """The fields of an object, which may be of a class that derives from this one."""
+        return self.fields if type(made) is self.cls else fields(made)
+
+
+class _LateRecord:
+    """What Python records of a class, which then takes this object's place."""
+
+    def __init__(self, late: _Late, name: str) -> None:
+        self._late = late
+        self._name = name
+
+    def __get__(self, made: object | None, _: type | None = None) -> Any:
+        self._late.record()
+        return vars(self._late.cls)[self._name]
+
+
 class _LateInit:
     """The `__init__` of a class, which is compiled, and takes this object's place, once it is asked for."""
 
-    def __init__(self, owner: type, frozen: bool) -> None:
-        self._owner = owner
-        self._frozen = frozen
+    def __init__(self, late: _Late) -> None:
+        self._late = late
 
     def __get__(self, made: object | None, _: type | None = None) -> Any:
-        function = _init(self._owner, self._frozen)
-        setattr(self._owner, "__init__", function)  # noqa: B010 (on a class, pyright forbids the assignment)
+        function = _init(self._late)
+        setattr(self._late.cls, "__init__", function)  # noqa: B010 (on a class, pyright forbids the assignment)
         return function if made is None else function.__get__(made)
 
 
-def _init(cls: Any, frozen: bool) -> Callable[..., None]:
+def _init(late: _Late) -> Callable[..., None]:
     """What Python compiles too: a function with a parameter for each field."""
+    cls = late.cls
     # By the name of its module, a function is told from those of users.
     known: dict[str, Any] = {"__name__": cls.__module__, "_put": object.__setattr__, "_UNSET": _UNSET}
     parameters: list[str] = []
     named: list[str] = []
     lines: list[str] = []
-    for f in fields(cls):
+    for f in late.fields:
         value = f.name
         if f.default is not MISSING:
             known[f"_of_{f.name}"] = f.default
@@ -74,7 +174,7 @@ def _init(cls: Any, frozen: bool) -> Callable[..., None]:
             value = f"{f.name}=_UNSET"
             lines.append(f"if {f.name} is _UNSET: {f.name} = _of_{f.name}()")
         (named if f.kw_only else parameters).append(value)
-        lines.append(f"_put(self, {f.name!r}, {f.name})" if frozen else f"self.{f.name} = {f.name}")
+        lines.append(f"_put(self, {f.name!r}, {f.name})" if late.frozen else f"self.{f.name} = {f.name}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     listed = ", ".join(["self", *parameters, *(["*", *named] if named else [])])
@@ -94,16 +194,10 @@ class _Unset:
 _UNSET = _Unset()
 
 
-@recursive_repr()
-def _repr(self: Any) -> str:
-    told = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
-    return f"{type(self).__qualname__}({', '.join(told)})"
-
-
-def _comparing(cls: Any, frozen: bool) -> dict[str, Any]:
+def _comparing(late: _Late) -> dict[str, Any]:
     """Equality of two objects of one class, and a hash of those that never change."""
-    compared = _values([f.name for f in fields(cls) if f.compare])
-    hashed = _values([f.name for f in fields(cls) if (f.compare if f.hash is None else f.hash)])
+    compared = _values([f.name for f in late.fields if f.compare])
+    hashed = _values([f.name for f in late.fields if (f.compare if f.hash is None else f.hash)])
 
     def equal(self: object, other: object) -> bool:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
@@ -111,7 +205,7 @@ def _comparing(cls: Any, frozen: bool) -> dict[str, Any]:
     def hash_(self: object) -> int:
         return hash(hashed(self))
 
-    return {"__eq__": equal, "__hash__": hash_ if frozen else None}
+    return {"__eq__": equal, "__hash__": hash_ if late.frozen else None}
 
 
 def _values(names: Sequence[str]) -> Callable[[object], Any]:
@@ -119,17 +213,20 @@ def _values(names: Sequence[str]) -> Callable[[object], Any]:
     return attrgetter(*names) if names else lambda _: ()
 
 
-def _guarding(cls: Any) -> dict[str, Any]:
+def _guarding(late: _Late) -> dict[str, Any]:
     """Methods that refuse to change a field."""
-    names = {f.name for f in fields(cls)}
+    cls = late.cls
+
+    def is_field(made: object, name: str) -> bool:
+        return type(made) is cls or any(f.name == name for f in late.fields)
 
     def set_(self: object, name: str, value: object) -> None:
-        if type(self) is cls or name in names:
+        if is_field(self, name):
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
         super(cls, self).__setattr__(name, value)
 
     def delete(self: object, name: str) -> None:
-        if type(self) is cls or name in names:
+        if is_field(self, name):
             raise FrozenInstanceError(f"cannot delete field {name!r}")
         super(cls, self).__delattr__(name)
 

@@ -12,11 +12,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .errors import DeviceError
-from .hints import suggest
 from .late_dataclass import dataclass
+from .lazy_names import LateModule
+
+if TYPE_CHECKING:
+    from . import hints
+else:
+    hints = LateModule("hints")
 
 LISTS: Final = (".dist-info", ".egg-info")
 """How the folders end that describe packages."""
@@ -49,7 +54,7 @@ class Plugin:
 def plugins(group: str) -> Mapping[str, Any]:
     """The entry points of a group ("singe.targets", "singe.backends") by name."""
     if _are_in_folders():
-        return {p.name: p for folder in _described().values() for p in _of_group(group, folder)}
+        return {p.name: p for folder in _folders() for p in _of_group(group, folder)}
     from importlib.metadata import entry_points  # noqa: PLC0415 (see the module's docstring)
 
     return {e.name: e for e in entry_points(group=group)}
@@ -57,7 +62,7 @@ def plugins(group: str) -> Mapping[str, Any]:
 
 def version_of(package: str) -> str:
     """The version of an installed package; "" if it is not known."""
-    folder = _described().get(package) if _are_in_folders() else None
+    folder = next(_folders(f"{package}-"), None) if _are_in_folders() else None
     if folder is not None and folder.endswith(LISTS[0]):
         return os.path.basename(folder)[: -len(LISTS[0])].partition("-")[2]
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (see the module's docstring)
@@ -75,26 +80,28 @@ def _are_in_folders() -> bool:
     )
 
 
-def _described() -> Mapping[str, str]:
-    """The packages in the folders of the path ↦ the folder that describes each; of two of one name, the first."""
-    found: dict[str, str] = {}
+def _folders(start: str = "") -> Iterator[str]:
+    """The folders on the path that describe packages, in order; of two of one package, the first. start: of their names."""
+    found: set[str] = set()
     for place in dict.fromkeys(sys.path):
         try:
-            folders = sorted(f.name for f in os.scandir(place or ".") if f.name.endswith(LISTS))
+            names = os.listdir(place or ".")
         except OSError:
             continue
-        for name in folders:
+        for name in sorted(name for name in names if name.endswith(LISTS)):
             package = name.rpartition(".")[0].partition("-")[0].lower().replace(".", "_")
-            found.setdefault(package, os.path.join(place, name))
-    return found
+            if package not in found and f"{package}-".startswith(start):
+                found.add(package)
+                yield os.path.join(place, name)
 
 
 def _of_group(group: str, folder: str) -> Iterator[Plugin]:
     try:
-        with open(os.path.join(folder, "entry_points.txt"), encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
+        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+            raw = file.read()
     except OSError:  # it has none
         return
+    lines = [line.strip() for line in raw.decode().splitlines()] if group.encode() in raw else []
     section = ""
     for line in lines:
         if line.startswith("["):
@@ -113,7 +120,7 @@ def load_plugin(group: str, name: str, what: str) -> Any:
     entry = plugins(group).get(name)
     if entry is None:
         there = ", ".join(plugin_names(group)) or "none (is singe installed, not only on the path?)"
-        raise DeviceError(f"no {what} {name!r}; there are {there}{suggest(what, name.partition(':')[0])}")
+        raise DeviceError(f"no {what} {name!r}; there are {there}{hints.suggest(what, name.partition(':')[0])}")
     try:
         return entry.load()
     except ImportError as e:

@@ -99,9 +99,14 @@ class WasmtimeError(Exception):
 
 
 @cache
+def wasmtime_version() -> str:
+    return version_of("wasmtime")
+
+
+@cache
 def library() -> Any:
     """The library, with its functions declared."""
-    path, version = _path(), version_of("wasmtime")
+    path, version = _path(), wasmtime_version()
     if version.partition(".")[0] not in CHECKED and (other := differences(import_module("wasmtime._bindings"))):
         raise DeviceError(
             f"wasm: wasmtime {version} has another C interface than Singe knows ({', '.join(other)}); install wasmtime "

@@ -27,13 +27,12 @@ from singe.extension import (
     recall_entry,
     stopped_by,
     time_limit,
-    version_of,
 )
 from singe.extension import words as heads
 
 from .calls import ALONE, NAME
 from .executable import WasmExecutable
-from .libwasmtime import WasmEngine, WasmFunction, WasmInstance, WasmModule, WasmStore, WasmtimeError
+from .libwasmtime import WasmEngine, WasmFunction, WasmInstance, WasmModule, WasmStore, WasmtimeError, wasmtime_version
 from .runtime import WasmRuntime
 
 Answer = TypeVar("Answer")
@@ -201,7 +200,7 @@ class WasmtimeEngine:
 
     def _compiled(self, binary: bytes) -> WasmModule:
         """The module as machine code: that of an earlier process, if wasmtime takes it."""
-        key = entry_key(version_of("wasmtime"), machine(), self._is_stoppable, binary)
+        key = entry_key(wasmtime_version(), machine(), self._is_stoppable, binary)
         kept = recall_entry("wasm", key)
         if kept is not None:
             with suppress(WasmtimeError):
@@ -324,7 +323,7 @@ class WasmtimeEngine:
 
     def describe(self) -> Mapping[str, Any]:
         return {
-            "engine": f"wasmtime {version_of('wasmtime')}",
+            "engine": f"wasmtime {wasmtime_version()}",
             "features": sorted(self.features),
             "memory": self.reserved,
             "used": self._heap.used,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -163,7 +164,7 @@ def find_target(name: str, settings: Mapping[str, Any] | None = None) -> Target:
 
 
 def execution_of(target: Target) -> Execution:
-    return getattr(target, "execution", _COMPILED)
+    return getattr(target, "execution", None) or _compiled()
 
 
 def settings_of(target: Target) -> Mapping[str, Any]:
@@ -189,4 +190,6 @@ def confinement(target: Target) -> str:
     return getattr(target, "confined", "")
 
 
-_COMPILED: Final = Execution()
+@cache
+def _compiled() -> Execution:
+    return Execution()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import mmap
 import os
 import shutil
@@ -12,13 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..ending import at_end
 from ..errors import FormatError, InputError
+from ..lazy_names import LateModule
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from .. import ending
+
     Bytes = TypeVar("Bytes", memoryview, np.ndarray)
+else:
+    ending = LateModule("ending")
 
 _BESIDE: Final = ".singe-"
 """What the name of a folder begins with while files of the folder around it are being written."""
@@ -58,8 +61,17 @@ def in_parts(view: Bytes) -> Iterator[tuple[int, Bytes]]:
         let_go(view)
 
 
+def sha256_of(data: bytes | memoryview[Any]) -> str:
+    """The SHA-256 of bytes."""
+    import hashlib  # noqa: PLC0415 (its import takes 3 ms, for OpenSSL)
+
+    return hashlib.sha256(data).hexdigest()
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 of a regular file, which is not held whole."""
+    import hashlib  # noqa: PLC0415 (see sha256_of)
+
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("it is not a regular file")
     with path.open("rb") as file:
@@ -103,7 +115,7 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False, mode: int | 
         return
     part = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_PART}")  # of this writer alone
     try:
-        with at_end(lambda: part.unlink(missing_ok=True)):
+        with ending.at_end(lambda: part.unlink(missing_ok=True)):
             with part.open("wb") as file:
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
@@ -164,7 +176,7 @@ def write_files(folder: Path, files: Mapping[str, Any]) -> None:
             for path in own:
                 path.rmdir()
 
-    with at_end(clear):
+    with ending.at_end(clear):
         try:
             for path in (new, old):
                 path.mkdir(parents=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from ..lazy_names import LateModule
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from . import download as downloads
 else:
     downloads = LateModule("files.download")
+
+MANIFEST: Final = "model.json"
+"""The file of a bundle that describes it."""
 
 
 def local_file(path: str | Path, beside: str | None = None) -> Path:
@@ -28,6 +31,13 @@ def local_file(path: str | Path, beside: str | None = None) -> Path:
     from . import zoo  # noqa: PLC0415 (who names no model of the zoo pays nothing for it)
 
     return zoo.fetch(path)
+
+
+def bundle_at(path: str | Path) -> Path | None:
+    """The folder of a bundle, of which the path is the folder or the manifest; None if it is neither."""
+    given = Path(path)
+    folder = given.parent if given.name == MANIFEST else given
+    return folder if (folder / MANIFEST).is_file() else None
 
 
 def is_language(path: str | Path) -> bool:

@@ -12,12 +12,15 @@ from ..errors import InputError
 
 ZOO: Final = "zoo:"
 """With what the name of a ready model begins; see zoo/."""
-_URL: Final = re.compile(rf"[a-z][a-z0-9+.-]+://|blob:|data:|{ZOO}", re.IGNORECASE)
+_URL: Final = rf"[a-z][a-z0-9+.-]+://|blob:|data:|{ZOO}"
 
 
 def is_url(path: str | Path) -> bool:
     """Whether the path must be fetched: it is a URL, or, in a page, not a file in Python's file system."""
-    return isinstance(path, str) and (_URL.match(path) is not None or (IN_PAGE and not Path(path).exists()))
+    if not isinstance(path, str):
+        return False
+    is_one = ":" in path and re.match(_URL, path, re.IGNORECASE) is not None
+    return is_one or (IN_PAGE and not Path(path).exists())
 
 
 def stem_of(url: str) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..dtypes import TEXT, DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
-from ..ir.arrays import convert
 from ..late_dataclass import dataclass
+from ..lazy_names import LateModule
 from ..shapes import Shape, show
 from ..texts import escaped
+
+if TYPE_CHECKING:
+    from ..ir import arrays
+else:
+    arrays = LateModule("ir.arrays")
 
 
 @dataclass(frozen=True)
@@ -95,9 +100,9 @@ def as_array(value: Any, spec: TensorSpec, what: str = "input") -> np.ndarray:
             check_fits(array, spec.dtype)
         except DTypeError as e:
             raise InputError(f"{what} {spec.name!r}: {e}") from None
-        return convert(array, wanted)
+        return arrays.convert(array, wanted)
     if array.dtype == np.float64 and wanted == np.float32:
-        return convert(array, wanted)
+        return arrays.convert(array, wanted)
     given = array.dtype.names[0] if array.dtype.names else array.dtype
     way = f"sg.tensor(x, {spec.dtype.name!r}).numpy()" if spec.dtype.held else f".astype({spec.dtype.name!r})"
     raise InputError(f"{what} {spec.name!r}: got {given}, expected {spec.dtype}; convert it with {way}")

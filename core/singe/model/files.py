@@ -11,32 +11,32 @@ from ..awaitables import IN_PAGE
 from ..compiler.options import Options
 from ..errors import FormatError, InputError
 from ..files import mapped, write
-from ..files.places import fetched_bytes, local_file
+from ..files.places import MANIFEST, bundle_at, fetched_bytes, local_file
 from ..files.urls import is_url, stem_of
 from ..lazy_names import LateModule
-from ..program.bundle_reader import MANIFEST, STUB, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
 from ..runtime.device import Device
 from ..runtime.devices import device as find_device
 from ..runtime.devices import device_async
 from ..shapes import show
-from ..tflite import is_tflite
 from .kept import model_of_file
 from .model import Model
 from .sizes import without_bounds
 
 if TYPE_CHECKING:
     from .. import graph as graphs
+    from .. import tflite
     from ..graph import Graph
     from ..nn import Module
     from ..onnx.model import OnnxModel
     from ..onnx.module import OnnxModule
+    from ..program import bundle_reader
     from . import source as sources
     from . import states as pairs
     from .source import Source
 else:
-    graphs = LateModule("graph")
+    graphs, tflite, bundle_reader = map(LateModule, ("graph", "tflite", "program.bundle_reader"))
     sources, pairs = LateModule("model.source"), LateModule("model.states")
 
 OTHERS: Final = frozenset(
@@ -183,7 +183,7 @@ def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxMod
         )
     try:
         model = read_model(path, name=url, fetch=None if url is None else partial(local_file, url))
-        if STUB in model.metadata:
+        if bundle_reader.STUB in model.metadata:
             raise InputError(f"{model.path}: a stub, which stands for a model: give its bundle, {model.path}.singe")
         return model
     except FormatError as e:
@@ -226,7 +226,7 @@ def _record(path: str | Path | bytes) -> bytes | None:
 def is_tflite_file(path: str | Path | bytes) -> bool:
     """Whether a file begins like one of TensorFlow Lite; one that cannot be read does not."""
     try:
-        return is_tflite(path if isinstance(path, bytes) else mapped(Path(path)))
+        return tflite.is_tflite(path if isinstance(path, bytes) else mapped(Path(path)))
     except (OSError, ValueError):
         return False
 

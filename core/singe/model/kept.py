@@ -8,7 +8,6 @@ depends. Blocks of weights are kept apart from the code, by their contents, so t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import weakref
@@ -24,8 +23,8 @@ from ..compiler.options import Options
 from ..compiler.target import Target, kept_as, kept_part
 from ..dtypes import DType, contents
 from ..errors import FormatError, InputError, SingeError, ValueNeeded
-from ..files import digest_of, inside
-from ..files.kept import MAX_ENTRY_BYTES, code_version, entry_key, keep_entry, keeps, recall_entry
+from ..files import digest_of, inside, sha256_of
+from ..files.kept import MAX_ENTRY_BYTES, code_version, digest_as_kept, entry_key, keep_entry, keeps, recall_entry
 from ..garbage import collector_resting
 from ..lazy_names import LateModule
 from ..program.block import SharedBlocks
@@ -38,11 +37,11 @@ from ..shapes import Needed, Shape
 from .arguments import TensorSpec
 from .model import Model
 from .program import Program
-from .source import Source
 
 if TYPE_CHECKING:
     from ..compiler import compile as compiling
     from ..graph import Graph, Kind
+    from .source import Source
 else:
     compiling = LateModule("compiler.compile")
 
@@ -79,7 +78,7 @@ class KeptFile:
             if digest:
                 digests = [digest]
             else:
-                digests = [hashlib.sha256(path).hexdigest()] if whole else [digest_of(p) for p in paths]
+                digests = [sha256_of(path)] if whole else [digest_as_kept(p) for p in paths]
         except (OSError, ValueError):  # the reader of the file says why
             return None
         code = {package: code_version(package) for package in packages}
@@ -106,7 +105,7 @@ class KeptFile:
 
     def _is_same(self, name: str, digest: str) -> bool:
         try:
-            return self._path is not None and digest_of(inside(self._path.parent, name)) == digest
+            return self._path is not None and digest_as_kept(inside(self._path.parent, name)) == digest
         except (OSError, ValueError, FormatError):
             return False
 

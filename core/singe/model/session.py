@@ -24,7 +24,6 @@ import numpy as np
 from ..awaitables import MaybeAwaitable, resolve, resolve_async
 from ..errors import DeviceError, InputError, ShapeError
 from ..lazy_names import LateModule
-from ..runtime import random_keys
 from ..runtime.traced import refuse_when_traced
 from ..shapes import show
 from ..tracebacks import shortened
@@ -33,9 +32,10 @@ from .arguments import TensorSpec, as_array, listed
 if TYPE_CHECKING:
     from .. import graph as graphs
     from ..graph import Graph
+    from ..runtime import random_keys
     from .program import Program
 else:
-    graphs = LateModule("graph")
+    graphs, random_keys = LateModule("graph"), LateModule("runtime.random_keys")
 
 
 NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, so there is nothing to seed; a key that is an input decides itself"

@@ -17,7 +17,7 @@ from ..errors import InputError, ShapeError
 
 MAX_SPECIAL_SIZES: Final = 4
 """The most sets of sizes that get separate steps because they fail a check of the open steps; the latest are kept."""
-_OPEN: Final = re.compile(r"\s*([^\W\d][\w.:]*)\s*(?:<=\s*([0-9]+)\s*)?")
+_OPEN: Final = r"\s*([^\W\d][\w.:]*)\s*(?:<=\s*([0-9]+)\s*)?"
 """A name, such as those that files give ("unk__12", "input.1"), and perhaps a bound."""
 
 InputShapes = Mapping[str, Sequence["int | str"]]
@@ -30,7 +30,7 @@ def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | st
     def dimension(name: str, d: Any) -> int | str:
         if isinstance(d, (int, np.integer)) and not isinstance(d, bool) and d >= 0:
             return int(d)
-        found = _OPEN.fullmatch(d) if isinstance(d, str) else None
+        found = re.fullmatch(_OPEN, d) if isinstance(d, str) else None
         if found is None:
             raise InputError(
                 f"the shape of {name!r} has the dimension {d!r}, expected a number, a name, or a name with a bound such as "

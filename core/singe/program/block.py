@@ -8,7 +8,6 @@ The Programs of one Model share blocks: a piece that is in a block of another Pr
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import sys
 import weakref
@@ -66,6 +65,8 @@ class SharedBlocks:
         found = next((digest for digest, held in self._named.items() if held() is block), None)
         if found is not None:
             return found
+        import hashlib  # noqa: PLC0415 (see sha256_of)
+
         made = hashlib.blake2b(digest_size=32)
         for _, part in in_parts(block.data):
             made.update(part)

@@ -5,7 +5,6 @@ static/README.md documents model.json, field by field.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import FormatError, InputError
+from ..files import sha256_of
+from ..files.places import MANIFEST
 from .container import PROGRAM as FORMAT
 from .container import checking, count, string
 from .folded import unfolded
@@ -21,7 +22,6 @@ from .format import made
 from .program import ProgramData
 from .weight_codecs import read_piece
 
-MANIFEST: Final = "model.json"
 NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """How a file of a bundle is called, and a folder whose weights other bundles name."""
 _OF_WEIGHTS: Final = re.compile(rf"(\.\./{NAME.pattern}/)?{NAME.pattern}", re.ASCII)
@@ -30,13 +30,6 @@ MAX_MANIFEST_BYTES: Final = 1 << 26
 _MAX_TEXTS_BYTES: Final = 1 << 28
 STUB: Final = "singe.bundle"
 """The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
-
-
-def bundle_at(path: str | Path) -> Path | None:
-    """The folder of a bundle, of which the path is the folder or the manifest; None if it is neither."""
-    given = Path(path)
-    folder = given.parent if given.name == MANIFEST else given
-    return folder if (folder / MANIFEST).is_file() else None
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -102,6 +95,6 @@ def _bytes(folder: Path, entry: Mapping[str, Any], name_form: re.Pattern[str] = 
         data = path.read_bytes()
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
-    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+    if sha256_of(data) != entry["sha256"]:
         raise FormatError(f"{name}: its contents do not match their sha256: the file is damaged")
     return data

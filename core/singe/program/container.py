@@ -6,7 +6,6 @@ and the block, up to the file's end. The header's `format` says what the file is
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType
 from ..errors import FormatError, ShapeError, SingeError
+from ..files import sha256_of
 from ..shapes import COMBINED, Dim, Size, size
 
 MAGIC: Final = b"SINGE\x001\n"
@@ -70,6 +70,8 @@ class BlockPieces:
 
 def file_pieces(head: Mapping[str, Any], block: BlockPieces) -> list[Bytes]:
     """The bytes of a file, in consecutive pieces: the header, to which the block's sha256 is added, and the block."""
+    import hashlib  # noqa: PLC0415 (see sha256_of)
+
     digest = hashlib.sha256()
     for piece in block.pieces:
         digest.update(piece)
@@ -104,7 +106,7 @@ def read(data: Bytes, name: str, kind: str, is_whole: bool = False) -> tuple[dic
                 f"{name}: format {found!r:.40}, this version of Singe reads {kind!r}; compile, export or save the model again with this version"
             )
         block = memoryview(data)[start:]
-        if not is_whole and hashlib.sha256(block).hexdigest() != head["sha256"]:
+        if not is_whole and sha256_of(block) != head["sha256"]:
             raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
     return head, block
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from ..errors import InputError
+from ..lazy_names import LateModule
 from .block import alone
-from .checks import check_program
 from .container import PROGRAM as FORMAT
 from .container import (
     BlockPieces,
@@ -35,6 +35,11 @@ from .container import (
 )
 from .program import Bind, Buffer, Check, Code, Host, ProgramData, Specialised, State, Stop, Variant
 from .ranges import IndexRange
+
+if TYPE_CHECKING:
+    from . import checks
+else:
+    checks = LateModule("program.checks")
 
 T = TypeVar("T")
 
@@ -91,12 +96,12 @@ def from_bytes(data: Bytes, name: str = "program") -> ProgramData:
 def without_weights(
     data: Bytes, name: str, weights: Callable[[Any], tuple[np.ndarray, Mapping[int, np.ndarray]]]
 ) -> ProgramData:
-    """Read what `pieces_without_weights` gave, whose bytes the caller has checked. weights: gives the weights, and the blocks that others
-    hold too, for what was said of them."""
+    """Read what `pieces_without_weights` gave, of which the caller knows that nothing else wrote it and that no byte has changed. weights:
+    gives the weights, and the blocks that others hold too, for what was said of them."""
     head, block = read(data, name, FORMAT, is_whole=True)
     with checking(name):
         own, shared = weights(head["blocks"]["weights"])
-        return made(head, _modules(head, block), own, name, shared)
+        return _decoded(head, _modules(head, block), own, shared)
 
 
 def _modules(head: Mapping[str, Any], block: memoryview) -> dict[str, str | bytes]:
@@ -112,20 +117,30 @@ def made(
     shared: Mapping[int, np.ndarray] | None = None,
 ) -> ProgramData:
     """The Program of a header, its code and its weights, checked. shared: blocks of weights that others hold, too, by their start."""
-    fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
-    program = ProgramData(**fields, modules=modules, weights=weights, shared=shared or {})
-    check_program(program, name)
+    program = _decoded(head, modules, weights, shared or {})
+    checks.check_program(program, name)
     return program
+
+
+def _decoded(
+    head: Mapping[str, Any],
+    modules: Mapping[str, str | bytes],
+    weights: np.ndarray,
+    shared: Mapping[int, np.ndarray],
+) -> ProgramData:
+    fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
+    return ProgramData(**fields, modules=modules, weights=weights, shared=shared)
 
 
 # --- codecs ----------------------------------------------------------------------------------------------------------
 
 
-class Codec(NamedTuple):
+class Codec:
     """How a value becomes JSON data, and is read from it."""
 
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
+    def __init__(self, encode: Callable[[Any], Any], decode: Callable[[Any], Any]) -> None:
+        self.encode: Final = encode
+        self.decode: Final = decode
 
 
 def _same(decode: Callable[[Any], Any]) -> Codec:
@@ -145,7 +160,7 @@ def _of(kind: type[T], data: Any) -> T:
 
 def _maybe(one: Codec) -> Codec:
     """Such a value or None."""
-    encode, decode = one
+    encode, decode = one.encode, one.decode
     return Codec(
         lambda value: None if value is None else encode(value), lambda data: None if data is None else decode(data)
     )
@@ -153,13 +168,13 @@ def _maybe(one: Codec) -> Codec:
 
 def _list(one: Codec) -> Codec:
     """A tuple of such values."""
-    encode, decode = one
+    encode, decode = one.encode, one.decode
     return Codec(lambda values: [*map(encode, values)], lambda data: tuple(map(decode, _of(list, data))))
 
 
 def _object(one: Codec) -> Codec:
     """A mapping of names to such values."""
-    encode, decode = one
+    encode, decode = one.encode, one.decode
     return Codec(
         lambda values: {k: encode(v) for k, v in values.items()},
         lambda data: {k: decode(v) for k, v in _of(dict, data).items()},
@@ -176,13 +191,14 @@ def _tuple(**row: Codec) -> Codec:
 
 def _record(make: type, **row: Codec) -> Codec:
     """An instance of a dataclass, as an object: the row has a name and a codec for each of its fields, in order."""
-    encode, decode = _tuple(**row)
+    one = _tuple(**row)
+    encode, decode = one.encode, one.decode
     return Codec(lambda value: encode(getattr(value, f.name) for f in fields(make)), lambda data: make(*decode(data)))
 
 
 def _leaving_out(name: str, one: Codec) -> Codec:
     """Such an object, in which a field that is None is not written."""
-    encode, decode = one
+    encode, decode = one.encode, one.decode
     return Codec(
         lambda value: {k: v for k, v in encode(value).items() if k != name or v is not None},
         lambda data: decode({name: None, **_of(dict, data)}),

@@ -22,7 +22,7 @@ import numpy as np
 from ..awaitables import MaybeAwaitable, map_result, resolve
 from ..dtypes import DType
 from ..errors import DeviceError
-from ..hints import suggest
+from ..lazy_names import LateModule
 from ..program.program import ProgramData
 from .backend import Executable
 from .device_lock import DeviceLock
@@ -30,8 +30,11 @@ from .memory.settings import Memory
 from .memory.usage import MemoryUse
 
 if TYPE_CHECKING:
+    from .. import hints
     from ..compiler.target import Target
     from ..graph import Graph, Node
+else:
+    hints = LateModule("hints")
 
 Build: TypeAlias = "Callable[..., Node | tuple[Node, ...]]"
 """(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
@@ -188,7 +191,7 @@ class Device(ABC):
         """The gradients of the sum of a value: of each watched value on which it depends, the device, the value, the gradient.
         keep: they are recorded, too. seed: a value of the same shape, by whose elements those of the first are multiplied
         before."""
-        raise DeviceError(f"backward: {self!r} does not record gradients{suggest('backward', '')}")
+        raise DeviceError(f"backward: {self!r} does not record gradients{hints.suggest('backward', '')}")
 
     # Programs
 

@@ -8,10 +8,9 @@ from typing import Final
 
 from ..errors import InputError
 from ..files import zoo
-from ..files.places import local_file
+from ..files.places import bundle_at, local_file
 from ..files.urls import ZOO, is_url
 from ..late_dataclass import dataclass
-from ..program.bundle_reader import bundle_at
 
 MODELS: Final = (
     "model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx", "model.safetensors",

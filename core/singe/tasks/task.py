@@ -12,10 +12,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import write, zoo
+from ..files.places import bundle_at
 from ..files.urls import ZOO
 from ..model.files import is_tflite_file, load
 from ..model.model import Model
-from ..program.bundle_reader import bundle_at, read_file, read_manifest
+from ..program.bundle_reader import read_file, read_manifest
 from ..program.container import RECORD, format_of
 from ..runtime.device import Device
 from ..texts import escaped

@@ -25,9 +25,9 @@ from typing import Any, Final
 import numpy as np
 from playwright.sync_api import sync_playwright
 
+from singe.files.places import MANIFEST
 from singe.model.compiling import compile as compiled
 from singe.model.files import load
-from singe.program.bundle_reader import MANIFEST
 from singe.tasks.picture.spec import PictureSpec, read_picture
 from singe.tools.export.bundle import export
 from singe.tools.serving.folder_server import Server

@@ -17,10 +17,10 @@ from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph, compile_with_uses
 from singe.compiler.options import Options
 from singe.compiler.target import find_target
+from singe.files.places import MANIFEST
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.model.program import Program
-from singe.program.bundle_reader import MANIFEST
 from singe.program.weight_codecs import decode
 from singe.runtime.devices import device as open_device
 from singe.shapes import size

@@ -12,11 +12,11 @@ from bundles import packed, unpacked
 from pages import CORES, open_page
 
 import singe as sg
+from singe.files.places import MANIFEST
 from singe.graph import Builder, Graph
 from singe.model.compiling import compile as compiled
 from singe.model.model import Model
 from singe.ops.products import blocks
-from singe.program.bundle_reader import MANIFEST
 from singe.shapes import size
 from singe.tools.export.bundle import export
 

@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import singe as sg
+from singe.files import digest_of as whole_digest_of
 from singe.files import kept
 from singe.model.kept import KeptSource
 from singe.tools.cli import main
@@ -89,6 +90,28 @@ def test_the_second_load_neither_reads_nor_compiles(tmp_path: Path, device: sg.D
     assert was_kept(second)
     assert second.program().data.seconds == 0
     np.testing.assert_allclose(expected, answer(), rtol=1e-5)
+
+
+def test_the_hash_of_a_file_is_kept_until_it_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, computed = tmp_path / "m.bin", list[Path]()
+
+    def digest_of(path: Path) -> str:
+        computed.append(path)
+        return whole_digest_of(path)
+
+    monkeypatch.setattr(kept, "digest_of", digest_of)
+    path.write_bytes(b"one")
+    assert kept.digest_as_kept(path) == kept.digest_as_kept(path) == whole_digest_of(path)
+    assert len(computed) == 2  # it was written to just now, and may be again at the same time
+    monkeypatch.setattr(kept, "SETTLED_NS", 0)
+    assert kept.digest_as_kept(path) == kept.digest_as_kept(path) == whole_digest_of(path)
+    assert len(computed) == 3
+    before = path.stat()
+    while path.stat().st_ctime_ns == before.st_ctime_ns:
+        path.write_bytes(b"two")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kept.digest_as_kept(path) == whole_digest_of(path)
+    assert len(computed) == 4
 
 
 def test_bytes_and_records_are_kept_too(tmp_path: Path) -> None:

@@ -108,6 +108,26 @@ def test_objects_are_pickled() -> None:
     assert pickle.loads(pickle.dumps(Pickled(1, (2, 3)))) == Pickled(1, (2, 3))
 
 
+@WAYS
+def test_a_class_that_made_no_object_is_like_one_that_did(make: Made) -> None:
+    """Objects come without `__init__` when they are copied or unpickled."""
+
+    def unpickled(kind: type[Any], **values: Any) -> Any:
+        made = object.__new__(kind)
+        made.__dict__.update(values)
+        return made
+
+    base, derived, loose = declared(make)
+    assert (base.name, hasattr(base, "x"), hasattr(base, "parts"), loose.y) == ("a", False, False, 2)
+    assert (base.__match_args__, derived.__match_args__) == (("x", "name", "parts"), ("x", "name", "parts"))
+    one, other = unpickled(base, x=1, parts=[]), unpickled(base, x=1, parts=[])
+    assert (one == other, hash(one) == hash(other)) == (True, True)
+    assert repr(unpickled(loose, x=1, y=3)).endswith("Loose(x=1, y=3)")
+    with pytest.raises(FrozenInstanceError, match="'x'"):
+        one.x = 2
+    assert replace(one, x=2) == base(2, parts=[])
+
+
 def test_methods_of_a_class_stay() -> None:
     @late_dataclass.dataclass(frozen=True)
     class Own:

@@ -27,10 +27,10 @@ from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import InputError
 from singe.files.assets import static_folder
+from singe.files.places import MANIFEST
 from singe.graph import Builder, Graph, specialise
 from singe.model.files import load
 from singe.model.model import Model
-from singe.program.bundle_reader import MANIFEST
 from singe.program.container import ALIGN, encode_dim
 from singe.program.folded_texts import unfolded_texts
 from singe.program.format import header, made

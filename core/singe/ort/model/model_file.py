@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
-from ...files import mapped, reason
-from ...files.kept import keeps
+from ...files import mapped, reason, sha256_of
+from ...files.kept import digest_as_kept, keeps
 from ...lazy_names import LateModule
 from ..errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile
 from ..errors import NotImplemented as Lacking
@@ -51,12 +50,15 @@ class ModelFile:
         self._weights: Final = {name: value.numpy() for name, value in options._initializers.items()}
         self._is_whole: Final = not (self._weights or self._beside or _FOLDER in options._entries)
         self.sizes: Final = dict(options._sizes)
-        self.digest: Final = hashlib.sha256(self._data).hexdigest() if self._is_whole and keeps() else None
+        self.digest: Final = self._digest() if self._is_whole and keeps() else None
         kept = None if self.digest is None else recall_interface(self.digest, self.sizes)
         self._must_compare: Final = kept is not None
         self.interface: Final[Interface] = kept or reading.interface_of(self.model, self._data, self._name)
         if self.digest is not None and kept is None:
             keep_interface(self.interface, self.digest, self.sizes, self._name)
+
+    def _digest(self) -> str:
+        return sha256_of(self._data) if self._path is None else digest_as_kept(self._path)
 
     @cached_property
     def model(self) -> OnnxModel:
@@ -76,7 +78,7 @@ class ModelFile:
 
     def _compare(self) -> None:
         """Refuse bytes that are not those any more of which the interface is kept."""
-        if self._is_cut() or hashlib.sha256(self._data).hexdigest() != self.digest:
+        if self._is_cut() or sha256_of(self._data) != self.digest:
             raise InputError(f"{self._name}: the file has changed since it was loaded; load it again")
 
     def _is_cut(self) -> bool:

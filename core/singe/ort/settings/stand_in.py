@@ -7,7 +7,6 @@ other packages as met. The module imports nothing of Singe, so that scripts can 
 from __future__ import annotations
 
 import base64
-import hashlib
 from pathlib import Path
 from typing import Final
 
@@ -49,4 +48,6 @@ def write_wheel(folder: str | Path = ".") -> Path:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415 (see files/local.py)
+
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

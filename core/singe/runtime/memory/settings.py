@@ -16,7 +16,7 @@ UNITS: Final = {
     "": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
     "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }  # fmt: skip
-_AMOUNT: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)\s*")
+_AMOUNT: Final = r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)\s*"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _bytes(amount: int | str | None, what: str, least: int) -> int | None:
         return None
     found = amount
     if isinstance(amount, str):
-        parts = _AMOUNT.fullmatch(amount)
+        parts = re.fullmatch(_AMOUNT, amount)
         unit = UNITS.get(parts[2]) if parts else None
         found = None if parts is None or unit is None else int(float(parts[1]) * unit)
     if type(found) is not int or found < least:

@@ -12,10 +12,11 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import zoo
+from ...files.places import bundle_at
 from ...files.urls import ZOO
 from ...model.files import load
 from ...model.model import Model
-from ...program.bundle_reader import bundle_at, read_manifest
+from ...program.bundle_reader import read_manifest
 from ...runtime.device import Device
 from ...texts import escaped
 from ..answers import Answer, Arrays

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...errors import InputError
 from ...files import zoo
+from ...files.places import bundle_at
 from ...files.sounds import wav_bytes
 from ...files.urls import ZOO
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
-from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...speech.english import TABLES, English, read_dictionary

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ...files import zoo
+from ...files.places import bundle_at
 from ...files.sounds import blocks_at, sound_of
 from ...files.urls import ZOO
 from ...language.encoder_decoders.running import MOST_TEXTS
@@ -16,7 +17,6 @@ from ...language.tokenizing import Tokenizer
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
-from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
 from ...speech.tokens import WhisperTokens
 from ...speech.transcribing import RULES, TranscribeOptions, Transcriber

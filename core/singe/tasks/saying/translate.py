@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 from ...errors import InputError
 from ...files import zoo
+from ...files.places import bundle_at
 from ...files.urls import ZOO
 from ...language.encoder_decoders.files import files_in, open_pair
 from ...language.encoder_decoders.generating import generated, generated_live
@@ -19,7 +20,6 @@ from ...language.encoder_decoders.running import SourceReader
 from ...language.encoder_decoders.texts import FILES, TOKENIZER, AskedLanguage, PairTexts, TextFacts, texts_of
 from ...late_dataclass import dataclass
 from ...model.model import Model
-from ...program.bundle_reader import bundle_at
 from ...runtime.device import Device
 from ...texts import escaped
 from ..answers import Answer, Forms

@@ -29,11 +29,12 @@ from ...compiler.target import Target, execution_of, find_target
 from ...errors import InputError
 from ...files import write_files
 from ...files.assets import static_folder
+from ...files.places import MANIFEST
 from ...graph import Graph, Node
 from ...late_dataclass import dataclass
 from ...model.arguments import listed
 from ...model.model import Model
-from ...program.bundle_reader import MANIFEST, MAX_MANIFEST_BYTES
+from ...program.bundle_reader import MAX_MANIFEST_BYTES
 from ...program.container import PROGRAM as FORMAT
 from ...program.container import encode_dim
 from ...program.folded import MAX_ROWS, folded, repeated

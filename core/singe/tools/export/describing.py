@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...compiler.target import find_target
-from ...program.bundle_reader import MANIFEST
+from ...files.places import MANIFEST
 from ...program.weight_codecs import STORED_BYTES
 from ...report import LEFT, RIGHT, fields, table
 from ...runtime.devices import DEFAULT

@@ -18,11 +18,12 @@ from typing import Any, Final
 from ... import __version__
 from ...errors import FormatError, InputError, SingeError
 from ...files import write, write_files
+from ...files.places import MANIFEST
 from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
 from ...onnx.model import OnnxModel, read_model
-from ...program.bundle_reader import MANIFEST, NAME, STUB
+from ...program.bundle_reader import NAME, STUB
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
 from .bundle import Bundle, Draft, draft, export, export_together

@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from ....program.bundle_reader import MANIFEST
+from ....files.places import MANIFEST
 from .scripts import EAGER, MAIN, TASKS
 
 INDEX: Final = "index.html"
