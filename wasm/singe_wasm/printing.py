@@ -34,7 +34,7 @@ from .kernels import scatter, sorting
 from .kernels.kept_values import keep
 from .kernels.lower import SizeParameters
 from .kernels.nest import print_nests
-from .kernels.products import blocks, blocks_int16, contraction, depthwise, integers, planar, tiles, winograd
+from .kernels.products import blocks, blocks_int16, contraction, depthwise, integers, lines, planar, tiles, winograd
 from .kernels.split_loops import kernel_pieces
 from .levels import LEVELS, Level
 from .library import LIBRARY
@@ -148,8 +148,10 @@ def _conv(levels: Names, routine: Routine, constants: Collection[int]) -> Printe
             None if folds else _printed(levels, sizes, lambda given, _: write(given), scratch=few.scratch, alike=True)
         )
     fewer = winograd.schedule(routine)
-    if fewer is not None:
+    if isinstance(fewer, winograd.SquareSchedule):
         return _printed(levels, sizes, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
+    if isinstance(fewer, winograd.LineSchedule):
+        return _printed(levels, sizes, partial(lines.print_lines, fewer), scratch=fewer.scratch)
     return _contraction(levels, routine, constants)
 
 

@@ -1,4 +1,5 @@
-"""Winograd's transforms for outputs in tiles of 4×4 and windows of 3×3, as functions that generated code calls.
+"""Winograd's transforms of six positions, for four outputs of windows of three weights or three of four, as functions that generated code
+calls.
 
 Each function transforms lines of vectors. Its parameters are (source, apart, step, to, gap, on, lines): the vectors of a
 line are `apart` bytes apart, those of its result `gap` bytes; the next line is `step` bytes further, its result `on` bytes.
@@ -19,11 +20,11 @@ Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Named sums of values times factors, in order; a sum may use earlier ones."""
 
 TILE_OUTPUTS: Final = 4
-"""Outputs of a tile along an axis."""
+"""Outputs of a tile along an axis, for a window of WINDOW_WEIGHTS."""
 TILE_INPUTS: Final = 6
 """Its inputs, or positions."""
 WINDOW_WEIGHTS: Final = 3
-"""A window's weights."""
+"""A window's weights; with one weight more, a tile has one output less."""
 
 _A, _B = math.sqrt(0.5), math.sqrt(2)
 
@@ -57,6 +58,20 @@ _WEIGHT: Final[Steps] = (
 )
 """d0 … d2 to t0 … t5."""
 
+_WEIGHT_OF_FOUR: Final[Steps] = (
+    ("even a", (("d0", -2 / 3), ("d2", -1 / 3))),
+    ("odd a", (("d1", -2 / 3 * _A), ("d3", -1 / 3 * _A))),
+    ("even b", (("d0", 1 / 6), ("d2", 1 / 3))),
+    ("odd b", (("d1", _B / 6), ("d3", _B / 3))),
+    ("t0", (("d0", 1),)),
+    ("t1", (("even a", 1), ("odd a", 1))),
+    ("t2", (("even a", 1), ("odd a", -1))),
+    ("t3", (("even b", 1), ("odd b", 1))),
+    ("t4", (("even b", 1), ("odd b", -1))),
+    ("t5", (("d3", 1),)),
+)
+"""d0 … d3 to t0 … t5."""
+
 _OUTPUT: Final[Steps] = (
     ("sum a", (("d1", 1), ("d2", 1))),
     ("gap a", (("d1", 1), ("d2", -1))),
@@ -68,6 +83,17 @@ _OUTPUT: Final[Steps] = (
     ("t3", (("d5", 1), ("gap a", _A / 2), ("gap b", 2 * _B))),
 )
 """d0 … d5 to t0 … t3."""
+
+_OUTPUT_OF_THREE: Final[Steps] = (
+    ("sum a", (("d1", 1), ("d2", 1))),
+    ("gap a", (("d1", 1), ("d2", -1))),
+    ("sum b", (("d3", 1), ("d4", 1))),
+    ("gap b", (("d3", 1), ("d4", -1))),
+    ("t0", (("d0", 1), ("sum a", 1), ("sum b", 1))),
+    ("t1", (("gap a", _A), ("gap b", _B))),
+    ("t2", (("d5", 1), ("sum a", 0.5), ("sum b", 2.0))),
+)
+"""d0 … d5 to t0 … t2."""
 
 
 def _lines(steps: Steps, count: int) -> Function:
@@ -105,4 +131,6 @@ TRANSFORMS: Final[FunctionWriters] = {
     "winograd_input": partial(_lines, _INPUT, TILE_INPUTS),
     "winograd_weight": partial(_lines, _WEIGHT, WINDOW_WEIGHTS),
     "winograd_output": partial(_lines, _OUTPUT, TILE_INPUTS),
+    "winograd_weight_of_four": partial(_lines, _WEIGHT_OF_FOUR, WINDOW_WEIGHTS + 1),
+    "winograd_output_of_three": partial(_lines, _OUTPUT_OF_THREE, TILE_INPUTS),
 }

@@ -3,7 +3,7 @@
     python tests/bench/races/hearing_page.py [--weights q8_0] [--threads 1] [--rounds 3]
 
 Without --weights both have floats; with q8_0 transformers.js has matrices of 8 bits, as its own converter writes them. The speech is made by
-Piper's joe. A time is processor time of the page, so that other programs on the machine count little; both texts are printed.
+Piper's joe. Times of processors are those of the page, so that other programs on the machine count little; both texts are printed.
 """
 
 from __future__ import annotations
@@ -11,36 +11,30 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import deque
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import page_turns
 from onnx import TensorProto, helper
-from playwright.sync_api import sync_playwright
 
 import singe as sg
 from singe.files import zoo
 from singe.files.sounds.resampling import resample
 from singe.language.layers import floats
-from singe.tools.serving.folder_server import Server
 from singe.weights import read_weights
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "browser" / "dropin"))
 
 import whisper_hub  # pyright: ignore[reportMissingImports]
-from ort_web import CHROMIUM, FLAGS
 
 TESTS: Final = Path(__file__).parents[2]
 VERSION: Final = "4.3.2"
 PACKAGES: Final = ("@huggingface/transformers", "onnxruntime-web", "onnxruntime-common")
-MARK: Final = "singe-hearing-race"
 TEXT: Final = (
     "The morning train left the station a few minutes late, and nobody on the platform seemed to mind. "
     "A woman with a red umbrella read the newspaper, while two children counted the pigeons under the roof. "
@@ -178,49 +172,17 @@ def write_site(root: Path, weights: str | None) -> None:
     (root / "index.html").write_text(PAGE, "utf-8")
 
 
-def processor_time() -> float:
-    """Seconds that the race's page has computed so far."""
-    total = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if "--type=renderer" in (command := (folder / "cmdline").read_text()) and MARK in command:
-                total += sum(int((x / "schedstat").read_text().split()[0]) for x in (folder / "task").iterdir())
-        except OSError:  # it has ended
-            continue
-    return total / 1e9
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", choices=["q8_0"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="singe-race-") as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory(prefix="singe-race-") as folder:
         root = Path(folder)
         write_site(root, args.weights)
-        with Server(root, port=0) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, f"--user-agent={MARK} Chrome"])
-            page = browser.new_page()
-            page.goto(server.address)
-            page.wait_for_function("window.ready === true")
-            page.evaluate("(given) => open_(...given)", [args.threads, "q8" if args.weights else "fp32"])
-            times: dict[str, list[float]] = {"singe": [], "transformers.js": []}
-            for number in range(args.rounds + 1):
-                for who, taken in times.items():
-                    begin = processor_time()
-                    text = page.evaluate("(who) => once(who)", who)
-                    if number:  # the first turn warms up
-                        taken.append(processor_time() - begin)
-                    else:
-                        print(f"{who}: {text.strip()}")
-            browser.close()
-            server.shutdown()
-    for who, taken in times.items():
-        print(f"{who}: {statistics.median(taken):.2f} s ({min(taken):.2f})")
-    first, second = (statistics.median(taken) for taken in times.values())
-    print(f"ratio of medians {first / second:.2f}")
+        opening = [args.threads, "q8" if args.weights else "fp32"]
+        page_turns.print_times(page_turns.race(root, opening, ["singe", "transformers.js"], args.rounds))
 
 
 if __name__ == "__main__":

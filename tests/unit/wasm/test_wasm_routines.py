@@ -342,6 +342,34 @@ def test_winograd_of_open_space(case: str, monkeypatch: pytest.MonkeyPatch) -> N
         check(routine, _buffers(routine, shapes, sizes), sizes, [1], rtol=1e-4, atol=1e-3)
 
 
+WINOGRAD_LINES: dict[str, tuple[Any, ...]] = {
+    "whole tiles": ((24,), 4, 8, (3,), (), (), (SAME,)),
+    "tiles that stick out": ((41,), 8, 12, (3,), (), (), (SAME,)),
+    "a group of two weights": ((30,), 12, 20, (5,), (), (), ((2, 2),)),
+    "a group of one weight, dilation": ((50,), 8, 8, (7,), (), (3,), ((9, 9),)),
+    "groups of four": ((37,), 8, 12, (8,), (), (2,), ((7, 7),)),
+    "far padding": ((9,), 4, 4, (3,), (), (5,), ((11, 6),)),
+    "fewer outputs than dilation": ((13,), 4, 4, (3,), (), (6,)),
+    "one output": ((1,), 8, 8, (3,), (), (), (SAME,)),
+    "bands": ((700,), 516, 4, (4,)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", winograd.LINE_FORMS)
+@pytest.mark.parametrize("case", WINOGRAD_LINES)
+def test_winograd_along_one_axis(case: str, form: winograd.LineForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several images, of known and open length."""
+    monkeypatch.setattr(winograd, "MIN_SAVING", 0)
+    monkeypatch.setattr(winograd, "LINE_FORMS", (form,))
+    (length,), *rest = WINOGRAD_LINES[case]
+    for scaled, extent, lengths in ((True, length, (length,)), (False, N, (length, length + 1, length + 14))):
+        routine, shapes = convolution(2, (extent,), *rest, scaled=scaled)
+        assert isinstance(winograd.schedule(routine), winograd.LineSchedule)
+        for at in lengths:
+            check(routine, _buffers(routine, shapes, {"N": at}), {"N": at}, [1], rtol=1e-4, atol=1e-3)
+
+
 def test_winograd_is_taken_where_it_is_less_work() -> None:
     def planned(*given: Any, **options: Any) -> bool:
         return winograd.schedule(convolution(1, *given, **options)[0]) is not None
@@ -355,6 +383,11 @@ def test_winograd_is_taken_where_it_is_less_work() -> None:
     assert not planned((56, 56), 64, 62, (3, 3), pads=same)
     assert not planned((56, 56), 64, 64, (3, 1), pads=same)
     assert not planned((56, 56), 1024, 1024, (3, 3), pads=same), "scratch"
+    for window, dilation in ((3, 1), (5, 2), (7, 3), (11, 5)):
+        assert planned((N,), 64, 64, (window,), dilations=(dilation,))
+    assert not planned((N,), 64, 64, (2,))
+    assert not planned((4,), 64, 64, (3,))
+    assert not planned((N,), 64, 64, (3,), strides=(2,))
 
 
 def test_blocks_of_a_row_share_code_between_the_borders() -> None:

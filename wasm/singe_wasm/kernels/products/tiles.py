@@ -1,4 +1,5 @@
-"""Writes the function of a convolution that winograd.py scheduled: transforms, products, transforms, epilogue.
+"""Writes the function of a convolution that winograd.py scheduled: transforms, products, transforms, epilogue. lines.py has what differs along
+one axis.
 
 For each band of tiles, which may be of several images, all inputs are transformed; then for each panel of columns its
 weights are, and each block of tiles, as many as a register tile has rows, gets its products and its outputs. A transform
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from singe.extension import Contraction, Store, affine, ceildiv, float32, int32, scalar
 
@@ -23,60 +24,61 @@ from ..lower import Lowering, SizeParameters
 from ..thread_shares import begin, choose_loop, divide, first_alone
 from .feeds import Feed
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
-from .winograd import COLUMNS, POSITIONS, WinogradSchedule
+from .winograd import COLUMNS, SquareSchedule, WinogradSchedule
+
+Schedule = TypeVar("Schedule", bound=WinogradSchedule)
 
 
-def print_tiles(s: WinogradSchedule, sizes: SizeParameters, level: Level) -> Function:
-    """The function of a scheduled convolution."""
-    return _WinogradTiles(s, sizes, level).function()
+def print_tiles(s: SquareSchedule, sizes: SizeParameters, level: Level) -> Function:
+    """The function of a scheduled convolution with a window of 3×3."""
+    return _Squares(s, sizes, level).function()
 
 
 class _Inputs(Feed):
     """A block of transformed tiles at one position."""
 
-    def __init__(self, c: Contraction, at: I32, channels: int) -> None:
+    def __init__(self, c: Contraction, at: I32, depth: int) -> None:
         super().__init__(c, {})
         self._tree = Tree(at.push, (), "i32", 3, trivial=True)
-        self._channels = channels
+        self._depth = depth
 
     def addresses(self, rows: int) -> list[tuple[Tree, int]]:
-        return [(self._tree, 4 * self._channels * i) for i in range(rows)]
+        return [(self._tree, 4 * self._depth * i) for i in range(rows)]
 
 
-class _WinogradTiles:
-    def __init__(self, s: WinogradSchedule, sizes: SizeParameters, level: Level) -> None:
+class WinogradTiles(Generic[Schedule]):
+    """What the templates share: the loops over bands, panels and blocks, and the products."""
+
+    def __init__(self, s: Schedule, sizes: SizeParameters, level: Level) -> None:
         kernel = s.routine.kernel
         self.s: Final = s
         self.store: Final[Store] = s.routine.epilogue
-        self.image, self.y, self.x, self.channel = kernel.grid_vars
+        self.image, *_, self.x, self.channel = kernel.grid_vars
         self.w: Final = begin(kernel, True, sizes)
         self.low: Final = Lowering(kernel.ports, sizes, True, self.channel)
         self.tile: Final = RELAXED if level.relaxed else SIMD
-        self.image_at, self.y_at, self.x_at, self.channel_at = (self.w.i32() for _ in range(4))
-        loops = ((self.image, self.image_at, 2), (self.x, self.x_at, 2), (self.channel, self.channel_at, 3))
-        for variable, local, depth in (*loops, (self.y, self.y_at, 4)):
+        self.image_at, self.x_at, self.channel_at = (self.w.i32() for _ in range(3))
+        for variable, local, depth in (
+            (self.image, self.image_at, 2),
+            (self.x, self.x_at, 2),
+            (self.channel, self.channel_at, 3),
+        ):
             self.low.variable(variable, local, depth)
         value = scalar.const(0.0, float32)
         self.c: Final = Contraction(
-            kernel, (), s.tiles, s.outputs, s.channels, value, value, self.store, a_deep=True, b_deep=False
+            kernel, (), s.tiles, s.outputs, s.depth, value, value, self.store, a_deep=True, b_deep=False
         )
         self.product: Final = Product(self.w, self.low, self.low, self.c, self.tile, 1, None, fours=level.fours)
         self.half, self.patch, self.inputs, self.weights, self.sums = (0, *s.areas[:-1])
-        simple, size = self.w.simple, self.low.size
-        self.height, self.width = (simple(size(d)) for d in s.facts["x_shape"][1:-1])
-        self.down, self.across = (simple(size(d)) for d in s.stored)
-        self.along, self.lines, self.tiles = (simple(size(d)) for d in (s.along, s.lines, s.tiles))
-        self.line = 4 * s.channels  # bytes of an input position
+        self.tiles: Final = self.w.simple(self.low.size(s.tiles))
+        self.line: Final = 4 * s.channels  # bytes of an input position
 
     def function(self) -> Function:
         w, s, low = self.w, self.s, self.low
         turns = row_turns(s.tiles, self.tile.rows)
         whole = turns if isinstance(turns, int) else None
         shared = choose_loop([turns, ceildiv(s.outputs, COLUMNS)])
-        # A tile is inside the input if neither its first line and element nor its last ones are outside (unsigned compare).
-        self.clear = [
-            w.simple(maximum(w.simple(length - (TILE_INPUTS - 1)), 0)) for length in (self.height, self.width)
-        ]
+        self.start()
         with ExitStack() as stack:
             stack.enter_context(first_alone(w, low, shared is None))
             first, limit = (I32.of(0), self.tiles)
@@ -91,22 +93,93 @@ class _WinogradTiles:
                     # The last turn, which may be longer than the others, is not cut.
                     cut = at <= self.tile.rows * (whole - 1) - s.band
                     w.set(stop, select(cut, stop, limit))
-                self._transform_inputs(at, stop)
+                self.transform_inputs(at, stop)
                 with w.loop(column, columns[1], COLUMNS, start=columns[0]):
-                    self._transform_weights(column)
+                    self.transform_weights(column)
                     self._blocks(at, stop, column)
                 w.set(at, stop)
         return w.finish()
 
-    def _scratch(self, at: int) -> I32:
+    def scratch(self, at: int) -> I32:
         return self.w.value(self.low.scratch(0)) + at
+
+    def start(self) -> None:
+        """What is computed once."""
+
+    def transform_inputs(self, first: I32, stop: I32) -> None:
+        """Transform the inputs of the tiles first … stop."""
+        raise NotImplementedError
+
+    def transform_weights(self, column: I32) -> None:
+        """The panel of columns from `column` on, [position][k][column]."""
+        raise NotImplementedError
+
+    def outputs(self, tile: I32, stop: I32, column: I32) -> None:
+        """The outputs of a block's tiles, which end at `stop`."""
+        raise NotImplementedError
+
+    # --- products and outputs
+
+    def _blocks(self, first: I32, stop: I32, column: I32) -> None:
+        """A panel's products and outputs, one block of tiles after the other."""
+        w = self.w
+        with w.scope():
+            tile, end = w.i32(first), w.i32()
+            with w.repeat_while(tile < stop):
+                self._block(sections(self.low, self.s.tiles, self.tile.rows, stop), first, tile, end)
+                self.outputs(tile, end, column)
+                w.set(tile, end)
+
+    def _block(self, cuts: Sequence[Section], first: I32, tile: I32, end: I32) -> None:
+        """The products of the block that begins with `tile`, as high as the first section it is in; `end`: its end."""
+        w, (cut, *others) = self.w, cuts
+        with w.when(tile < cut.limit) if others else nullcontext():
+            with w.scope():
+                self._sums(first, tile, cut.rows)
+            w.set(end, tile + cut.rows)
+            if others:
+                w.otherwise()
+                self._block(others, first, tile, end)
+
+    def _sums(self, first: I32, tile: I32, rows: int) -> None:
+        """[position][tile][column] of a block."""
+        w, s, product = self.w, self.s, self.product
+        inputs = w.i32(self.scratch(self.inputs) + (tile - first) * (4 * s.depth))
+        w.set(product.b, self.scratch(self.weights))
+        to, feed = w.i32(self.scratch(self.sums)), _Inputs(self.c, inputs, s.depth)
+        with w.loop(w.i32(), s.positions, start=0):
+            product.sum(feed, rows)
+            for i, line in enumerate(product.accumulators[:rows]):
+                for j, local in enumerate(line):
+                    w.store(to, local, 4 * COLUMNS * i + 16 * j)
+            w.add(product.b, s.panel - 4 * s.depth * COLUMNS)
+            w.add(inputs, s.stride)
+            w.add(to, 4 * COLUMNS * self.tile.rows)
+
+
+class _Squares(WinogradTiles[SquareSchedule]):
+    def __init__(self, s: SquareSchedule, sizes: SizeParameters, level: Level) -> None:
+        super().__init__(s, sizes, level)
+        self.y: Final = s.routine.kernel.grid_vars[1]
+        self.y_at: Final = self.w.i32()
+        self.low.variable(self.y, self.y_at, 4)
+        simple, size = self.w.simple, self.low.size
+        self.height, self.width = (simple(size(d)) for d in s.facts["x_shape"][1:-1])
+        self.down, self.across = (simple(size(d)) for d in s.stored)
+        self.along, self.lines = (simple(size(d)) for d in (s.along, s.lines))
+
+    def start(self) -> None:
+        # A tile is inside the input if neither its first line and element nor its last ones are outside (unsigned compare).
+        self.clear = [
+            self.w.simple(maximum(self.w.simple(length - (TILE_INPUTS - 1)), 0)) for length in (self.height, self.width)
+        ]
 
     def _square(self, kind: str, source: I32, apart: Int, step: Int, lines: int, to: Int, on: int) -> None:
         """Transform a square of `lines` lines: along the lines, then the results along the other axis.
 
         Vectors of a line are `apart` bytes apart, lines `step`, results `on`.
         """
-        half, name = self._scratch(self.half), f"winograd_{kind}"
+        half, name = self.scratch(self.half), f"winograd_{kind}"
         self.w.call(name, source, apart, step, half, 16, 16 * TILE_INPUTS, lines)
         self.w.call(
             name,
@@ -121,14 +194,14 @@ class _WinogradTiles:
 
     # --- inputs
 
-    def _transform_inputs(self, first: I32, stop: I32) -> None:
+    def transform_inputs(self, first: I32, stop: I32) -> None:
         """Transform the inputs of the tiles first … stop."""
         w, s, line = self.w, self.s, self.line
         zero = scalar.const(0, int32)
         index = affine.flatten((self.image, zero, zero, zero), s.facts["x_shape"])
         image, offset = self.low.address(s.facts["x"], index)
         with w.scope():
-            tile, to = w.i32(), w.i32(self._scratch(self.inputs))
+            tile, to = w.i32(), w.i32(self.scratch(self.inputs))
             with w.loop(tile, stop, start=first):
                 top, left = (
                     w.i32(at * TILE_OUTPUTS - self.low.size(pad))
@@ -138,7 +211,7 @@ class _WinogradTiles:
                 apart = w.i32(self.width * line)
                 with w.when((top.below(self.clear[0]) & left.below(self.clear[1])).zero):
                     self._copy_patch(top, left, source)
-                    w.set(source, self._scratch(self.patch))
+                    w.set(source, self.scratch(self.patch))
                     w.set(apart, TILE_INPUTS * line)
                 put, end = w.i32(to), w.i32(source + line)
                 with w.loop(source, end, 16, sure=True):
@@ -160,7 +233,7 @@ class _WinogradTiles:
         w.set(count, minimum(count, TILE_INPUTS))
         w.set(count, count - before)
         w.set(count, maximum(count, 0))
-        to, row = w.i32(self._scratch(self.patch)), w.i32()
+        to, row = w.i32(self.scratch(self.patch)), w.i32()
         with w.loop(row, top + TILE_INPUTS, start=top, sure=True):
             with w.when(row.below(self.height)):
                 w.call("copy_padded", to, before * line, count * line, source + before * line, TILE_INPUTS * line)
@@ -171,13 +244,13 @@ class _WinogradTiles:
 
     # --- weights
 
-    def _transform_weights(self, column: I32) -> None:
+    def transform_weights(self, column: I32) -> None:
         """The panel of columns from `column` on, [position][channel][column], zeros where there are none."""
         w, s = self.w, self.s
         tap = 4 * s.channels * s.outputs
         source, offset = self.low.address(s.facts["w"], scalar.const(0, int32))
         with w.scope():
-            vector, to = w.i32(column), w.i32(self._scratch(self.weights))
+            vector, to = w.i32(column), w.i32(self.scratch(self.weights))
             with w.loop(w.i32(), COLUMNS // 4, start=0):
                 start, put = w.i32(w.value(source) + offset + vector * 4), w.i32(to)
                 with w.loop(w.i32(), s.channels, start=0):
@@ -185,7 +258,7 @@ class _WinogradTiles:
                         self._square("weight", start, tap, WINDOW_WEIGHTS * tap, WINDOW_WEIGHTS, put, s.panel)
                         w.otherwise()
                         at = w.i32(put)
-                        with w.loop(w.i32(), POSITIONS, start=0):
+                        with w.loop(w.i32(), s.positions, start=0):
                             w.store(at, F32x4.of(0.0))
                             w.add(at, s.panel)
                     w.add(put, 4 * COLUMNS)
@@ -193,51 +266,13 @@ class _WinogradTiles:
                 w.add(to, 16)
                 w.add(vector, 4)
 
-    # --- products and outputs
-
-    def _blocks(self, first: I32, stop: I32, column: I32) -> None:
-        """A panel's products and outputs, one block of tiles after the other."""
-        w = self.w
-        with w.scope():
-            tile, end = w.i32(first), w.i32()
-            with w.repeat_while(tile < stop):
-                self._block(sections(self.low, self.s.tiles, self.tile.rows, stop), first, tile, end)
-                self._outputs(tile, end, column)
-                w.set(tile, end)
-
-    def _block(self, cuts: Sequence[Section], first: I32, tile: I32, end: I32) -> None:
-        """The products of the block that begins with `tile`, as high as the first section it is in; `end`: its end."""
-        w, (cut, *others) = self.w, cuts
-        with w.when(tile < cut.limit) if others else nullcontext():
-            with w.scope():
-                self._sums(first, tile, cut.rows)
-            w.set(end, tile + cut.rows)
-            if others:
-                w.otherwise()
-                self._block(others, first, tile, end)
-
-    def _sums(self, first: I32, tile: I32, rows: int) -> None:
-        """[position][tile][column] of a block."""
-        w, s, product = self.w, self.s, self.product
-        inputs = w.i32(self._scratch(self.inputs) + (tile - first) * self.line)
-        w.set(product.b, self._scratch(self.weights))
-        to, feed = w.i32(self._scratch(self.sums)), _Inputs(self.c, inputs, s.channels)
-        with w.loop(w.i32(), POSITIONS, start=0):
-            product.sum(feed, rows)
-            for i, line in enumerate(product.accumulators[:rows]):
-                for j, local in enumerate(line):
-                    w.store(to, local, 4 * COLUMNS * i + 16 * j)
-            w.add(product.b, s.panel - self.line * COLUMNS)
-            w.add(inputs, s.stride)
-            w.add(to, 4 * COLUMNS * self.tile.rows)
-
-    def _outputs(self, tile: I32, stop: I32, column: I32) -> None:
+    def outputs(self, tile: I32, stop: I32, column: I32) -> None:
         """The outputs of a block's tiles, which end at `stop`, one vector of channels after the other."""
         w, s = self.w, self.s
         position = 4 * COLUMNS * self.tile.rows
         high, wide = (TILE_OUTPUTS // x for x in s.window)
         with w.scope():
-            number, source = w.i32(), w.i32(self._scratch(self.sums))
+            number, source = w.i32(), w.i32(self.scratch(self.sums))
             end = w.i32(column + COLUMNS)
             w.set(end, minimum(end, s.outputs))
             with w.loop(number, stop, start=tile, sure=True):
@@ -246,9 +281,9 @@ class _WinogradTiles:
                 with w.loop(self.channel_at, end, 4, start=column, sure=True):
                     at = w.i32(source + (self.channel_at - column) * 4)
                     self._square(
-                        "output", at, position, TILE_INPUTS * position, TILE_INPUTS, self._scratch(self.half), 16
+                        "output", at, position, TILE_INPUTS * position, TILE_INPUTS, self.scratch(self.half), 16
                     )
-                    half = w.i32(self._scratch(self.half))
+                    half = w.i32(self.scratch(self.half))
                     w.set(self.y_at, line)
                     bottom = w.i32(self.y_at + high)
                     if self.down.known is None or self.down.known % high:
