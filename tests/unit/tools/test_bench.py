@@ -21,7 +21,8 @@ from singe.model.profiling import Profile, profile, trace_data
 from singe.model.program import Program
 from singe.ops import find_row
 from singe.program.program import ProgramData
-from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
+from singe.runtime.backend import Backend, Executable, Span, TimedExecutable, Timeline
+from singe.runtime.device import Device
 from singe.runtime.devices import device as open_device
 from singe.runtime.eager import EagerDevice
 from singe.shapes import known, product, size
@@ -44,7 +45,7 @@ ROWS = 5
 
 
 @pytest.fixture(params=NAMES)
-def device(request: pytest.FixtureRequest) -> EagerDevice:
+def device(request: pytest.FixtureRequest) -> Device:
     """Each device in turn; a missing device is a visible skip."""
     try:
         return open_device(request.param)
@@ -53,7 +54,7 @@ def device(request: pytest.FixtureRequest) -> EagerDevice:
 
 
 @pytest.fixture
-def runnable(device: EagerDevice) -> Program:
+def runnable(device: Device) -> Program:
     return Model(two_layers(), device).program()
 
 
@@ -71,10 +72,16 @@ def working(program: ProgramData) -> list[int]:
 # --- timed runs -------------------------------------------------------------------------------------------------------
 
 
+def backend_of(runnable: Program) -> Backend:
+    on = runnable.device.eager
+    assert isinstance(on, EagerDevice)
+    return on.backend
+
+
 def timed(runnable: Program, given: list[np.ndarray]) -> Timeline:
     executable: Executable = runnable.executable
     assert isinstance(executable, TimedExecutable)
-    return executable.profile([runnable.device.backend.upload(a) for a in given])
+    return executable.profile([backend_of(runnable).upload(a) for a in given])
 
 
 def check_timeline(runnable: Program, given: list[np.ndarray], found: Timeline) -> None:
@@ -85,7 +92,7 @@ def check_timeline(runnable: Program, given: list[np.ndarray], found: Timeline) 
     starts = [s.start for s in found.spans]
     assert starts == sorted(starts)
     for array, wanted in zip(found.outputs, runnable.run(given), strict=True):
-        np.testing.assert_array_equal(runnable.device.backend.download(array), wanted)
+        np.testing.assert_array_equal(backend_of(runnable).download(array), wanted)
 
 
 def test_a_timed_run_times_each_step_and_answers_alike(runnable: Program, given: list[np.ndarray]) -> None:
@@ -99,7 +106,7 @@ def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
 ) -> None:
     native = pytest.importorskip("singe_webgpu.device.native", reason="wgpu is not installed")
     runnable = Model(two_layers(), on_webgpu()).program()
-    monkeypatch.setattr(runnable.device.backend.gpu, "has_timestamps", False)  # pyright: ignore
+    monkeypatch.setattr(backend_of(runnable).gpu, "has_timestamps", False)  # pyright: ignore
     found = timed(runnable, given)
     check_timeline(runnable, given, found)
     assert "empty submit" in found.clock
@@ -107,7 +114,7 @@ def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
     assert native._SUBMITS_TO_TIME > 1
 
 
-def on_webgpu() -> EagerDevice:
+def on_webgpu() -> Device:
     try:
         return open_device("webgpu")
     except DeviceError as e:
@@ -155,7 +162,7 @@ def test_a_profile_adds_up_to_the_run(runnable: Program, given: list[np.ndarray]
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_a_profile_counts_what_runs_in_branches_and_loops(device: EagerDevice, taken: bool) -> None:
+def test_a_profile_counts_what_runs_in_branches_and_loops(device: Device, taken: bool) -> None:
     """A loop of three turns that doubles, then exp or a sine of what is not zero."""
     b = Builder()
     flag, x = b.input("flag", (), bool_), b.input("x", (6,), float32)
@@ -273,7 +280,7 @@ def test_a_trace_keeps_the_formats_rules(runnable: Program, given: list[np.ndarr
 # --- models and devices -----------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_timed(device: EagerDevice) -> None:
+def test_a_model_is_timed(device: Device) -> None:
     model = Model(two_layers(), device)
     told: list[str] = []
     timing, runnable = time_model(model, random_inputs(model.inputs, 3), 0.5, "network", 7, told.append)
@@ -308,7 +315,7 @@ def test_random_inputs_fit_their_ports() -> None:
         random_inputs([TensorSpec("x", float32, (1, 3))], 2)
 
 
-def test_a_device_has_peaks(device: EagerDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_has_peaks(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "GEMMS", (64, 128))
     monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 22))
     monkeypatch.setattr(bench, "SAMPLE", 0.001)
@@ -320,7 +327,7 @@ def test_a_device_has_peaks(device: EagerDevice, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_products_of_odd_shapes_have_times(device: EagerDevice) -> None:
+def test_products_of_odd_shapes_have_times(device: Device) -> None:
     for kind in (float32, float16):
         runnable = Model(gemm(197, 129, 131, kind), device).program()
         given = random_arrays(runnable)
