@@ -10,13 +10,15 @@
 
 /** @import { OrtGiven, OrtOperator } from "./singe-ort-ops.js" */
 
+import { folderOf } from "../loading/singe-files.js";
+
 /** A stub's entry among the metadata of the ONNX model: static/README.md, "Stubs". */
 const ENTRY = /singe\.bundle[\s\S]{1,6}?stub (\{[^{}]*\})/;
 const MOST_BYTES = 4096;
 
 /** @typedef {{ bundle: string, sha256: string, url?: string }} Stub */
 
-const base = () => globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
+const base = () => /** @type {URL} */ (folderOf("."));
 
 /**
  * @param {string | undefined} address

@@ -439,6 +439,20 @@ def test_the_package_has_it_and_node_runs_it(folder: Path, tmp_path: Path) -> No
     assert_close(found, expected)
 
 
+def test_in_node_a_stub_s_url_is_a_path_from_the_working_directory(tmp_path: Path) -> None:
+    cwd = tmp_path / "100%20 #1?"
+    stub = cwd / "models" / "small.onnx"
+    export_stub(Model(small_graph(), "wasm", "small"), stub, url="models/small.onnx.singe", targets=["wasm"])
+    body = """
+        const { readFileSync } = process.getBuiltinModule("fs");
+        const { InferenceSession } = await import(given.script);
+        const sessions = [readFileSync("models/small.onnx"), "models/small.onnx"].map((file) => InferenceSession.create(file));
+        return (await Promise.all(sessions)).map(({ inputNames }) => inputNames);
+    """
+    names = [list(small_case(1)[0])] * 2
+    assert node(body, cwd=cwd, script=(STATIC / "singe-ort.js").as_uri()) == names
+
+
 TYPED: Final = """
 import "singe/ort/global";
 import { InferenceSession, Tensor, env, type OrtData } from "singe/ort";
