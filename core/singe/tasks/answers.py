@@ -113,14 +113,14 @@ class Finding:
     def __str__(self) -> str:
         where = "" if self.box is None else " at ({:.0f}, {:.0f}) to ({:.0f}, {:.0f})".format(*_corners(self.box))
         part = ""
-        if (mask := self.mask_in_part()) is not None:
+        if (mask := self.lazy_mask()) is not None:
             part = f", {np.count_nonzero(mask.part()[2]) / max(1, math.prod(mask.shape)):.1%} of the picture"
         points = "" if self.landmarks is None else f", {len(self.landmarks)} landmarks"
         hand = f"{self.handedness.lower()} " if self.handedness else ""
         return f"{hand}{escaped(self.label)} {self._told_score()}{where}{part}{points}"
 
-    def mask_in_part(self) -> Mask | None:
-        """What makes the mask, so that no array of the picture's size is kept; of an array, one that gives it."""
+    def lazy_mask(self) -> Mask | None:
+        """The mask before it is an array of the picture's size; of one that is an array already, a Mask that gives it."""
         mask = vars(self)["mask"]
         return Mask(mask.shape, lambda: (0, 0, mask)) if isinstance(mask, np.ndarray) else mask
 

@@ -42,7 +42,7 @@ def _colour(index: int) -> tuple[int, int, int]:
 def _findings(answer: Findings, colours: np.ndarray) -> Any:
     pixels = colours.astype(np.float32)
     for item in answer:
-        if (mask := item.mask_in_part()) is not None:
+        if (mask := item.lazy_mask()) is not None:
             top, left, values = mask.part()
             share = values[..., None] / np.float32(510)
             under = pixels[top : top + len(values), left : left + values.shape[1]]

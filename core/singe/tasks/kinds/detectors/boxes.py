@@ -107,7 +107,7 @@ def _along(low: float, high: float, length: int, count: int, scale: np.ndarray) 
 
 
 def findings(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
-    """The boxes of a score of at least `threshold`, at most `top`."""
+    """The boxes of a score of at least `threshold`, at most `top`. A Finding that is kept keeps no other's mask."""
     threshold, top = settings["threshold"], settings["top"]
     if not LEAST_SCORE <= threshold <= 1:
         raise InputError(
@@ -121,7 +121,7 @@ def findings(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Map
         items.append(
             Finding(
                 spec.label(index), float(outputs["scores"][k]), index, box, None if landmarks is None else landmarks[k],
-                None if masks is None else masked(shape, partial(mask_in, box, masks[k], outputs["mask_scale"], shape)),
+                None if masks is None else masked(shape, partial(mask_in, box, masks[k].copy(), outputs["mask_scale"], shape)),
             )
         )  # fmt: skip
     return Findings(spec.kind, picture, items, spec.options.get("joints", ()))
