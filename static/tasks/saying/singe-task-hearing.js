@@ -118,12 +118,20 @@ class Course {
   }
 
   /**
+   * The first sample that a frame is computed of, which may be before the sound: a whole number for odd lengths too.
+   * @param {number} frame
+   */
+  #beginOf(frame) {
+    return frame * this.#facts.step - Math.floor(this.#facts.length / 2);
+  }
+
+  /**
    * The samples of a window: before the sound it is mirrored, after it there is silence.
    * @param {number} first
    */
   #window(first) {
     const { step, length, frames } = this.#facts;
-    const begin = first * step - length / 2;
+    const begin = this.#beginOf(first);
     const found = new Float32Array(frames * step + length - step);
     const start = Math.max(begin, 0);
     const samples = this.#heard.between(start, Math.max(start, Math.min(this.#heard.count, begin + found.length)));
@@ -163,8 +171,7 @@ class Course {
         this.#before = text.temperature > this.#facts.rules.drawn ? [] : [...this.#before, ...said.flatMap(({ tokens }) => tokens)];
         this.#place += used;
       }
-      const { step, length } = this.#facts;
-      this.#heard.letGo(this.#place * step - length / 2);
+      this.#heard.letGo(this.#beginOf(this.#place));
       onWindow?.();
     }
   }

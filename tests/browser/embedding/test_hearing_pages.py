@@ -181,3 +181,29 @@ return [wrong, heard.count, heard.between(heard.count, heard.count).buffer.byteL
     wrong, count, size = node(body, module=(STATIC / "tasks" / "saying" / "singe-task-courses.js").as_uri())
     assert (wrong, count) == ([], 400_000)
     assert size == 4 << 16
+
+
+def test_windows_of_an_odd_length_begin_at_whole_samples(site: tuple[Server, Path]) -> None:
+    info = json.loads((site[1] / "hear" / "model.json").read_text())["task"]
+    length = info["preparation"]["length"] = info["preparation"]["length"] // 2 * 2 + 1
+    step, frames = info["preparation"]["step"], info["preparation"]["frames"]
+    body = """const { medium } = await import(given.medium);
+    const windows = [];
+    const run = async ({ samples }) => {
+      windows.push(Array.from(samples.data));
+      if (windows.length === 2) throw new Error("enough");
+      return { loudest: { data: new Float32Array(1) } };
+    };
+    const file = async () => JSON.parse(given.tokenizer);
+    const begin = await medium.open(given.info, file, undefined, { session: () => ({ run, dispose() {} }) });
+    const sound = Float32Array.from({ length: given.count }, (_, at) => at);
+    const chosen = { beams: 1, prompt: "", language: "en", sampling_rate: given.info.preparation.rate };
+    await begin(undefined, chosen)([sound]).catch(({ message }) => windows.push(message));
+    return windows;"""
+    url = (STATIC / "tasks" / "saying" / "singe-task-hearing.js").as_uri()
+    tokenizer = (site[1] / "hear" / info["files"]["tokenizer.json"]["file"]).read_text()
+    first, second, told = node(body, medium=url, info=info, tokenizer=tokenizer, count=4 * frames * step)
+    assert told == "enough"
+    size, before = frames * step + length - step, length // 2
+    assert first == [abs(at) for at in range(-before, size - before)]
+    assert second == [*range(frames * step - before, frames * step - before + size)]
