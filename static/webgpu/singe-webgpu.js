@@ -99,21 +99,23 @@ async function loadProgram({ program, weights }, { hosted, texts, written, ready
     const isSlow = isSoftware(adapterInfo);
     if (isSlow) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.characters));
     await prepared;
-    if (!isSlow && program.specialised.length) device.prepareAll().catch(() => {}); // told by the run that needs one
+    if (!isSlow && program.specialised.length) device.prepareAll(likelySizes(program, LIKELY)).catch(() => {}); // told by the run that needs one
     return device;
   };
   return (await Promise.all([create(), written.then(() => files.tell({ phase: "compile" }))]))[0];
 }
 
 /**
- * The sizes of a first run, as a guess: a batch of one.
+ * The sizes of a first run, as a guess: a batch of one, or of many.
  * @param {Program} program
+ * @param {number} [batch]
  * @returns {Sizes}
  */
-function likelySizes({ inputs, buffers, bounds, specialised }) {
+function likelySizes({ inputs, buffers, bounds, specialised }, batch = 1) {
   const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => /** @type {[string, number]} */ ([sizeName(dim), k]))).filter(([name]) => name);
-  const sizes = named.map(([name, k]) => [name, k ? (byName(bounds)[name] ?? LIKELY) : 1]);
-  return byName(Object.fromEntries(sizes), specialised[0]?.sizes);
+  const sizes = byName(Object.fromEntries(named.map(([name, k]) => [name, k ? (byName(bounds)[name] ?? LIKELY) : batch])), specialised[0]?.sizes);
+  if (batch > 1 && named.length) sizes[named[0][0]] = batch; // of the first input, such as the tokens of a prompt
+  return sizes;
 }
 
 /** The pipelines of kernels, created when sizes first need them: many kernels are for large sizes alone. */
@@ -163,20 +165,20 @@ class Pipelines {
   }
 
   /**
-   * Those of the kernels that some sizes need, and that have no pipeline yet.
+   * Those of the kernels that some sizes need, and that have no pipeline yet. The longest text goes first: it takes longest.
    * @param {number[]} used
    * @param {Sizes} sizes
    */
   missing(used, sizes) {
-    return used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+    const needed = used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+    return needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
   }
 
   /**
-   * Create these. The longest text goes first: it takes longest.
+   * Create these.
    * @param {number[]} needed
    */
   async prepare(needed) {
-    needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
     this.#tell("kernels", needed.length);
     const { characters } = this;
     const create = async (/** @type {number} */ k) => {
@@ -363,11 +365,15 @@ class Device {
   }
 
   /**
-   * Create the pipelines of all kernels, one after another, of a program that runs at several sizes by design, as a decoder reads prompts
-   * of any length: its first runs at other sizes need not wait for them.
+   * Create the pipelines of all kernels of a program that runs at several sizes by design, as a decoder reads prompts of any length: its
+   * first runs at other sizes need not wait for them. Those that likely sizes need come first, together; the others one after another.
+   * @param {Sizes} likely
    */
-  async prepareAll() {
-    for (const k of this.sized(this.program).used) await this.gpu.guard(() => this.pipelines.create(k));
+  async prepareAll(likely) {
+    const { used } = this.sized(this.program);
+    for (const some of [this.pipelines.missing(used, likely), ...used.map((k) => [k])]) {
+      await this.gpu.guard(() => Promise.all(some.map((k) => this.pipelines.create(k))));
+    }
   }
 
   /**

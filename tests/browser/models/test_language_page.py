@@ -51,6 +51,18 @@ const count = (type, name) => {
 count(GPUQueue, "submit");
 Object.defineProperty(GPUDevice.prototype, "adapterInfo", { get: () => ({}) }); // of a GPU, where runs choose tokens
 for (const name of ["createBindGroup", "createBuffer"]) count(GPUDevice, name);
+const create = GPUDevice.prototype.createComputePipelineAsync;
+let pending = 0;
+globalThis.together = [];  // how many pipelines were asked for at once, of those that wait for none
+GPUDevice.prototype.createComputePipelineAsync = async function (...given) {
+  if (pending++ === 0) together.push(0);
+  together[together.length - 1]++;
+  try {
+    return await create.apply(this, given);
+  } finally {
+    pending--;
+  }
+};
 const llm = await load("./chat/", { device: "webgpu", worker: false });
 globalThis.counted = [];
 for (const maxTokens of [3, 2, 4]) {
@@ -445,6 +457,8 @@ def test_tokens_share_commands(address: str) -> None:
         page.goto(f"{address}counted.html")
         until(page, "document.title === 'done'", 240)  # SwiftShader is slow at folds
         first, second, third = page.evaluate("counted")
+        _of_a_token, of_a_prompt, *_ = page.evaluate("together")
+    assert of_a_prompt > 8, "a first prompt need not wait for one after the other"
     (few, _), (many, others) = (
         [after[name] - before[name] for name in ("submit", "createBindGroup")]
         for before, after in ((first, second), (second, third))
