@@ -56,12 +56,17 @@ class Process:
         os.close(screen)
         self.text = ""
 
-    def read(self, seconds: float) -> None:
-        if select.select([self._terminal], [], [], seconds)[0]:
-            try:
-                self.text += os.read(self._terminal, 65536).decode("utf-8", "replace")
-            except OSError:  # the process has closed the terminal
-                time.sleep(0.01)
+    def read(self, seconds: float) -> bool:
+        """Read what was written, of which the terminal gives a part at a time; whether there was any."""
+        if not select.select([self._terminal], [], [], seconds)[0]:
+            return False
+        try:
+            part = os.read(self._terminal, 65536)
+        except OSError:  # the process has closed the terminal
+            time.sleep(0.01)
+            return False
+        self.text += part.decode("utf-8", "replace")
+        return bool(part)
 
     def press(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
@@ -93,7 +98,8 @@ class Process:
         finally:
             self.process.kill()
             self.process.wait()
-            self.read(0.1)
+            while self.read(0.1):
+                pass
             os.close(self._terminal)
 
 
