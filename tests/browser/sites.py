@@ -115,7 +115,11 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def until(page: Any, expression: str, seconds: float = 60.0) -> None:
+PATIENCE: Final = 240.0
+"""Seconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
+
+
+def until(page: Any, expression: str, seconds: float = PATIENCE) -> None:
     """Wait until an expression is true. Playwright's own function uses eval in the page,
     which a strict policy forbids."""
     from playwright.sync_api import Error  # noqa: PLC0415 (tests without it skip)
@@ -137,7 +141,7 @@ def front_page(browser: Any, address: str) -> Iterator[Any]:
     """The front page, whose console must have no errors at the end."""
     context = browser.new_context()
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(1000 * PATIENCE)
     console = Console(page)
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")

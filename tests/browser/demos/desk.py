@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from sites import PATIENCE as SECONDS
 from sites import SCREENSHOTS, Console
 
-PATIENCE: Final = 240_000
-"""Milliseconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
+PATIENCE: Final = 1000 * SECONDS
+"""Milliseconds."""
 LOOKS: Final = {
     "light": {"viewport": {"width": 1280, "height": 900}},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -71,6 +72,7 @@ class Desk:
 def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[Desk]:
     """A page that is ready, in a separate context, without the service worker (the tests of the site check that)."""
     context = browser.new_context(**{"service_workers": "block", **LOOKS["light"], **options})
+    context.set_default_timeout(PATIENCE)
     try:
         if script:
             context.add_init_script(script)

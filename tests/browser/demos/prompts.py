@@ -15,11 +15,11 @@ class Prompt:
     def __init__(self, page: Any) -> None:
         self.page = page
         page.click("#python-start")
-        self.rest(120)
+        self.rest()
         self.greeting = self.log()
 
-    def rest(self, seconds: float = 60) -> None:
-        until(self.page, f"['ready', 'error', 'unsupported'].includes({STATE})", seconds)
+    def rest(self) -> None:
+        until(self.page, f"['ready', 'error', 'unsupported'].includes({STATE})")
         assert self.page.get_attribute("#python-status", "data-state") == "ready", self.page.inner_text(
             "#python-status"
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sites import ROOT, Console, until
+from sites import PATIENCE, ROOT, Console, until
 
 pytest.importorskip("markdown_it")
 sys.path.insert(0, str(ROOT / "docs"))
@@ -24,6 +24,7 @@ RESTING: Final = "!document.querySelector('button.run[data-running]')"
 @pytest.fixture
 def page(browser: Any, python_site: Path, address: str) -> Iterator[Any]:
     context = browser.new_context(service_workers="block")
+    context.set_default_timeout(1000 * PATIENCE)
     yield context.new_page()
     context.close()
 
@@ -34,7 +35,7 @@ def test_all_cells_of_a_page_run(name: str, page: Any, address: str) -> None:
     console = Console(page)
     page.goto(f"{address}docs/{name}.html")
     page.locator("button.run").last.click()
-    until(page, RESTING, 170)
+    until(page, RESTING)
     said = [(s.inner_text(), o.text_content()) for s, o in zip(page.locator(".cell-status").all(), page.locator("pre.output").all(), strict=True)]  # fmt: skip
     assert said
     assert all(status == "" for status, _ in said), said
@@ -54,7 +55,7 @@ def test_cells_are_changed_fail_and_stop(page: Any, address: str) -> None:
     first.fill("x = 6\nprint('é')\nx * 7")
     first.press("Control+Enter")
     page.wait_for_selector("button.run[data-running]")
-    until(page, RESTING, 170)
+    until(page, RESTING)
     assert output.text_content() == "é\n42\n"
     first.fill("x / 0")
     page.locator("button.run").first.click()
@@ -80,7 +81,7 @@ def test_cells_are_changed_fail_and_stop(page: Any, address: str) -> None:
     until(page, "document.querySelector('.cell-status').textContent === 'Running …'")
     page.wait_for_timeout(300)
     page.locator("button.run").first.click()
-    until(page, "document.querySelector('.cell-status').textContent.includes('Stop again')", 20)
+    until(page, "document.querySelector('.cell-status').textContent.includes('Stop again')")
     page.locator("button.run").first.click()
     until(page, RESTING)
     assert "the names of all cells are gone" in status.text_content()
@@ -96,12 +97,12 @@ def test_cells_draw(page: Any, address: str) -> None:
     def run(source: str) -> None:
         first.fill(source)
         page.locator("button.run").first.click()
-        until(page, RESTING, 170)
+        until(page, RESTING)
         assert page.locator(".cell-status").first.text_content() == ""
 
     run("import numpy as np\nnp.eye(32)")
     assert drawn.locator("img").get_attribute("alt") == "32 × 32 pixels, black is 0, white is 1"
-    until(page, "document.querySelector('.drawn img').naturalWidth === 224", 10)
+    until(page, "document.querySelector('.drawn img').naturalWidth === 224")
     run("np.sin(np.arange(100) / 9)")
     assert drawn.locator("svg path").count() == 1
     assert drawn.locator("svg").bounding_box()["width"] > 200

@@ -52,9 +52,9 @@ def test_python_is_typed_as_at_a_prompt(prompt: Prompt) -> None:
         page.keyboard.type(line)
         page.keyboard.press("Enter")
         prompt.rest()
-        until(page, "document.querySelector('#python-input').value.endsWith('    ')", 10)
+        until(page, "document.querySelector('#python-input').value.endsWith('    ')")
     page.keyboard.press("Enter")
-    until(page, "document.querySelector('#python-log').textContent.endsWith('0\\n1\\n')", 10)
+    until(page, "document.querySelector('#python-log').textContent.endsWith('0\\n1\\n')")
     assert prompt.ask("'second'") == "'second'\n"
     page.focus("#python-input")
     page.keyboard.type("unfinished")
@@ -71,7 +71,7 @@ def test_python_is_typed_as_at_a_prompt(prompt: Prompt) -> None:
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("a + 1")
     page.keyboard.press("Enter")
-    until(page, "document.querySelector('#python-log').textContent.endsWith('2\\n')", 10)
+    until(page, "document.querySelector('#python-log').textContent.endsWith('2\\n')")
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_what_is_typed_after_enter_stays(prompt: Prompt) -> None:
           document.execCommand("insertText", false, "'ahead'");
         }"""
     )
-    until(prompt.page, "document.querySelector('#python-log').textContent.endsWith('>>> 1 + 1\\n2\\n')", 10)
+    until(prompt.page, "document.querySelector('#python-log').textContent.endsWith('>>> 1 + 1\\n2\\n')")
     assert prompt.page.input_value("#python-input") == "'ahead'"
 
 
@@ -101,7 +101,7 @@ def test_python_that_never_ends_is_stopped_while_the_page_goes_on(own_prompt: Pr
     assert len(own_prompt.log()) < 150_000, "the log is bounded"
     page.click("#python-stop")
     page.wait_for_selector("#python-status[data-state=loading]")
-    own_prompt.rest(120)
+    own_prompt.rest()
     assert "NameError" in own_prompt.ask("kept")
     assert own_prompt.ask("1 + 1") == "2\n"
 
@@ -117,14 +117,14 @@ def test_python_is_interrupted_and_keeps_what_was_defined(prompt: Prompt) -> Non
     ):
         page.fill("#python-input", f"print(1)\nprint({how!r}, 'begins')\n{source}")  # each line is shown at once
         page.click("#python-run")
-        until(page, f"document.querySelector('#python-log').textContent.endsWith('{how} begins\\n')", 20)
-        until(page, "document.querySelector('#python-run').textContent === 'Stop'", 10)
+        until(page, f"document.querySelector('#python-log').textContent.endsWith('{how} begins\\n')")
+        until(page, "document.querySelector('#python-run').textContent === 'Stop'")
         if how == "button":
             page.click("#python-run")
         else:
             page.focus("#python-input")
             page.keyboard.press("Control+c")
-        prompt.rest(20)
+        prompt.rest()
         last = page.locator("#python-log .failed").last.inner_text()
         assert last.endswith("KeyboardInterrupt\n")
         assert "<prompt" in last, source
@@ -147,7 +147,7 @@ def test_python_is_interrupted_before_it_begins(prompt: Prompt) -> None:
             }""",
             moment,
         )
-        prompt.rest(20)
+        prompt.rest()
         assert page.locator("#python-log .failed").last.inner_text().endswith("KeyboardInterrupt\n")
     assert prompt.ask("1 + 1") == "2\n"
 
@@ -176,7 +176,7 @@ def test_names_are_completed_from_a_list(prompt: Prompt) -> None:
     prompt.ask("box = Box()")
     entry.type("box.")
     entry.press("Tab")
-    until(page, f"{chosen} === 'whole'", 10)
+    until(page, f"{chosen} === 'whole'")
     assert names.all_inner_texts() == ["whole", "width"]
     assert entry.input_value() == "box.w"
     assert page.inner_text("#python-names-told").startswith("2 names")
@@ -187,7 +187,7 @@ def test_names_are_completed_from_a_list(prompt: Prompt) -> None:
     assert names.count() == 0
     page.fill("#python-input", "sg.a")
     entry.press("Tab")
-    until(page, f"{chosen} !== undefined", 10)
+    until(page, f"{chosen} !== undefined")
     assert "arange" in names.all_inner_texts()
     entry.type("s_t")
     assert names.all_inner_texts() == ["as_tensor"]
@@ -195,22 +195,22 @@ def test_names_are_completed_from_a_list(prompt: Prompt) -> None:
     assert entry.input_value() == "sg.as_tensor"
     page.fill("#python-input", "sg.as_")
     entry.press("Tab")
-    until(page, "document.querySelector('#python-input').value === 'sg.as_tensor'", 10)
+    until(page, "document.querySelector('#python-input').value === 'sg.as_tensor'")
     assert names.count() == 0, "a single name is inserted at once"
     page.fill("#python-input", "np.")
     entry.press("Tab")
-    until(page, f"{chosen} !== undefined", 10)
+    until(page, f"{chosen} !== undefined")
     page.locator("#python-names li", has_text="zeros_like").click()
     assert entry.input_value() == "np.zeros_like"
     page.fill("#python-input", "x = box._")
     entry.press("Tab")
-    until(page, f"{chosen} === '__class__'", 10)
+    until(page, f"{chosen} === '__class__'")
     assert "_own" in names.all_inner_texts()
     entry.press("Escape")
     assert names.count() == 0
     page.fill("#python-input", "box.w")
     entry.press("Tab")
-    until(page, f"{chosen} === 'whole'", 10)
+    until(page, f"{chosen} === 'whole'")
     page.focus("#python-names")
     page.keyboard.press("ArrowUp")
     assert page.evaluate(chosen) == "width"
@@ -236,10 +236,10 @@ def test_tab_does_not_hold_the_focus(prompt: Prompt) -> None:
     assert entry.input_value().endswith("\n    "), "it indents"
     page.fill("#python-input", "nosuchname")
     entry.press("Tab")
-    until(page, "document.querySelector('#python-names-told').textContent.includes('No name')", 10)
+    until(page, "document.querySelector('#python-names-told').textContent.includes('No name')")
     page.fill("#python-input", "input('?')")
     page.click("#python-run")
-    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'")
     page.fill("#python-input", "so")
     entry.press("Tab")
     assert page.evaluate(focused) != "python-input"
@@ -276,7 +276,7 @@ def test_input_is_answered_and_interrupted(prompt: Prompt) -> None:
     def ask(source: str) -> None:
         page.fill("#python-input", source)
         page.click("#python-run")
-        until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+        until(page, "document.querySelector('#python-run').textContent === 'Answer'")
 
     ask("name = input('Your name? ')\nprint('Hello,', name)")
     assert prompt.log().endswith("Your name? ")
@@ -288,7 +288,7 @@ def test_input_is_answered_and_interrupted(prompt: Prompt) -> None:
     ask("int(input()) + int(input())")
     page.keyboard.type("20")
     page.click("#python-run")
-    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'")
     page.keyboard.type("22")
     page.keyboard.press("Enter")
     prompt.rest()
@@ -300,7 +300,7 @@ def test_input_is_answered_and_interrupted(prompt: Prompt) -> None:
             page.keyboard.press("Control+c")
         else:
             page.click("#python-interrupt")
-        prompt.rest(20)
+        prompt.rest()
         assert prompt.log().endswith("KeyboardInterrupt\n")
         assert page.locator("#python-interrupt").is_hidden()
     assert prompt.ask("name") == "'Zoë'\n"
@@ -354,9 +354,9 @@ def test_a_restart_that_fails_leaves_a_prompt_that_says_so(own_prompt: Prompt) -
     page.context.unroute_all()
     page.click("#python-start")
     page.wait_for_selector("#python-status[data-state=loading]")
-    own_prompt.rest(120)
+    own_prompt.rest()
     page.click("#python-run")
-    until(page, "document.querySelector('#python-log').textContent.endsWith('>>> 6 * 7\\n42\\n')", 10)
+    until(page, "document.querySelector('#python-log').textContent.endsWith('>>> 6 * 7\\n42\\n')")
 
 
 @pytest.mark.slow
@@ -368,11 +368,11 @@ def test_what_is_given_while_python_starts_waits_for_it(own_prompt: Prompt) -> N
     page.locator("#python-input").press("Enter")
     assert page.get_attribute("#python-status", "data-state") == "loading"
     assert "early.txt waits until Python has started.\n" in own_prompt.log()
-    own_prompt.rest(120)
-    until(page, "document.querySelector('#python-log').textContent.includes('early.txt (5 bytes) is in')", 20)
+    own_prompt.rest()
+    until(page, "document.querySelector('#python-log').textContent.includes('early.txt (5 bytes) is in')")
     assert page.input_value("#python-input") == "open('early.txt').read()"
     page.click("#python-run")
-    until(page, "document.querySelector('#python-log').textContent.endsWith(`'early'\\n`)", 20)
+    until(page, "document.querySelector('#python-log').textContent.endsWith(`'early'\\n`)")
 
 
 def test_pages_say_what_python_weighs(python_site: Path) -> None:

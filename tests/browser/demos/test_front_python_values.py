@@ -25,7 +25,7 @@ def test_files_are_added_and_used(prompt: Prompt, tmp_path: Path) -> None:
     onnx.save(onnx.helper.make_model(graph), tmp_path / "my model.onnx")
     np.savez(tmp_path / "two.npz", a=np.arange(3), b=np.eye(2))
     page.set_input_files("#python-file", tmp_path / "my model.onnx")
-    until(page, "document.querySelector('#python-input').value !== ''", 20)
+    until(page, "document.querySelector('#python-input').value !== ''")
     assert entry.input_value() == 'model = await sg.load_async("my model.onnx")'
     assert f"my model.onnx ({(tmp_path / 'my model.onnx').stat().st_size} bytes) is in Python's folder" in prompt.log()
     assert prompt.ask(entry.input_value()) == ""
@@ -43,7 +43,7 @@ def test_files_are_added_and_used(prompt: Prompt, tmp_path: Path) -> None:
         }""",
         {"a.safetensors": [1, 2], "two.npz": list((tmp_path / "two.npz").read_bytes())},
     )
-    until(page, "document.querySelector('#python-log').textContent.includes('two.npz')", 20)
+    until(page, "document.querySelector('#python-log').textContent.includes('two.npz')")
     assert entry.input_value() == "kept = 1", "what is being typed stays"
     assert 'weights = sg.read_weights("a.safetensors")' in prompt.log()
     assert 'arrays = np.load("two.npz")' in prompt.log()
@@ -55,7 +55,7 @@ def test_files_are_added_and_used(prompt: Prompt, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_kept_is_refused(prompt: Prompt) -> None:
     prompt.ask("import os; os.mkdir('taken.npz')")
     prompt.page.set_input_files("#python-file", [{"name": "taken.npz", "mimeType": "", "buffer": b"x"}])
-    until(prompt.page, "document.querySelector('#python-log').textContent.includes('taken.npz could not be read')", 20)
+    until(prompt.page, "document.querySelector('#python-log').textContent.includes('taken.npz could not be read')")
     assert prompt.ask("1 + 1") == "2\n"
 
 
@@ -66,8 +66,8 @@ def test_pictures_and_curves_are_drawn(prompt: Prompt) -> None:
     said = prompt.ask("sg.tensor(np.eye(32) - 1)")
     assert said.startswith("tensor([[")
     assert image.get_attribute("alt") == "32 × 32 pixels, black is -1, white is 0"
-    until(page, "document.querySelector('#python-log img').naturalWidth === 224", 10)
-    until(page, f"(({AT_END}))(document.querySelector('#python-log'))", 10)
+    until(page, "document.querySelector('#python-log img').naturalWidth === 224")
+    until(page, f"(({AT_END}))(document.querySelector('#python-log'))")
     prompt.ask("np.sin(np.arange(100) / 9)")
     assert curve.count() == 1
     assert curve.bounding_box()["width"] > 200
@@ -172,7 +172,7 @@ def test_the_prompt_fits_the_page(width: int, prompt: Prompt) -> None:
     prompt.ask("np.zeros((512, 512))")
     page.fill("#python-input", f"'{'y' * 300}'; np.")
     page.locator("#python-input").press("Tab")
-    until(page, "document.querySelectorAll('#python-names li').length > 100", 10)
+    until(page, "document.querySelectorAll('#python-names li').length > 100")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     wide = "[...document.querySelectorAll('#terminal *')].filter((e) => e.getBoundingClientRect().right > innerWidth)"
     assert page.evaluate(f"{wide}.map((e) => e.outerHTML.slice(0, 60))") == []
@@ -187,14 +187,14 @@ def test_axe_finds_nothing_in_a_prompt_that_was_used(prompt: Prompt) -> None:
         prompt.ask(source)
     page.fill("#python-input", "np.a")
     page.locator("#python-input").press("Tab")
-    until(page, "document.querySelectorAll('#python-names li').length > 3", 10)
+    until(page, "document.querySelectorAll('#python-names li').length > 3")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert page.locator("#python-names li").count() > 3
         assert findings(page, script) == [], scheme
     page.fill("#python-input", "input('Why? ')")
     page.click("#python-run")
-    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'")
     assert findings(page, script) == []
     page.emulate_media(color_scheme="light")
     page.click("#python-run")
@@ -221,7 +221,7 @@ def test_wheels_come_from_the_site_from_files_and_from_servers_that_allow_it(
     own = next((site / "python").glob("packaging-*.whl"))
     assert prompt.ask(f"await micropip.install('python/{own.name}')") == ""
     page.set_input_files("#python-file", write_wheel(tmp_path, "given"))
-    until(page, "document.querySelector('#python-input').value !== ''", 20)
+    until(page, "document.querySelector('#python-input').value !== ''")
     assert prompt.ask(page.input_value("#python-input")) == ""
     assert prompt.ask("import given; given.number") == "42\n"
     write_wheel(tmp_path, "allowed")
