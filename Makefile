@@ -74,16 +74,17 @@ test: check
 
 # The same properties in all other types, sizes and networks, as tests/full.py says.
 full: setup
-	$(TESTS) -m full
+	$(TESTS) -m 'full and not nightly'
 
 quick: setup
 	$(TESTS) -m 'not slow' tests/unit
 
-# The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, other random models each
-# day, and more of those that `make test` draws.
+# The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, the cases that repeat what
+# `make full` tests, other random models each day, and more of those that `make test` draws.
 nightly: SYSTEM += firefox-esr webkit2gtk-driver xvfb
 nightly: setup
-	$(BIN)/pytest -m nightly
+	$(BIN)/pytest -m 'nightly and not full'
+	$(TESTS) -m 'nightly and full'
 	$(BIN)/pytest tests/conformance/drawn --drawn 400 --graphs 150
 
 # The models come from packages (tests/bench/inputs/packaged.py); MODELS=FOLDER takes others: ONNX models, each with an .npz of inputs

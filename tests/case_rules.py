@@ -1,4 +1,4 @@
-"""Rules that choose which cases of a test stay in `make test`: the rows of full.py use them."""
+"""Rules that choose which cases of a test stay in `make test`, or in `make full`: the rows of full.py use them."""
 
 from __future__ import annotations
 
@@ -106,6 +106,17 @@ def plain(rule: Rule) -> Rule:
     def chosen(items: Items) -> list[int]:
         among = [k for k, item in enumerate(items) if stays(item) or not is_dear(item)]
         return [among[k] for k in rule([items[k] for k in among])]
+
+    return chosen
+
+
+def sparing(count: int) -> Rule:
+    """All cases on other devices than DEAR ones, and each so-manieth of those on them."""
+
+    def chosen(items: Items) -> list[int]:
+        among = [k for k, item in enumerate(items) if is_dear(item)]
+        held = {among[k] for k in every(count)([items[k] for k in among])}
+        return [k for k, item in enumerate(items) if k in held or not is_dear(item)]
 
     return chosen
 

@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     full.mark(items)
     if "nightly" not in config.option.markexpr:
         for item in items:
-            if item.get_closest_marker("nightly"):
+            if item.get_closest_marker("nightly") and not item.get_closest_marker("full"):
                 item.add_marker(pytest.mark.skip(reason="it installs large packages: `make nightly` runs it"))
 
 

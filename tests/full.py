@@ -1,17 +1,19 @@
-"""Which cases of large tests only `make full` runs: the table MOVED, whose rules are in case_rules.py.
+"""Which cases of large tests only `make full` runs, and which of these only `make nightly`: the tables MOVED and NIGHTLY,
+whose rules are in case_rules.py.
 
 `make test` runs all that is not marked `full`. A test has no row here unless its cases are a product that repeats a property:
 then a rule says which of them stay, such that every property is still tested on every device. Cases of tests/unit that are
-not `slow` always stay, so `make quick` is a part of `make test`.
+not `slow` always stay, so `make quick` is a part of `make test`. Of what `make full` runs, NIGHTLY moves on what repeats its other
+cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pytest
-from case_rules import Rule, covering, every, none, one_device, only, plain, some, stays
+from case_rules import Rule, covering, every, none, one_device, only, plain, some, sparing, stays
 
 MOVED: Final[Mapping[str, Rule]] = {
     # architectures × devices
@@ -251,7 +253,16 @@ MOVED: Final[Mapping[str, Rule]] = {
         "embedding/test_bundle_page.py has what cannot be fetched"
     ),
     "browser/demos/test_classify_page.py::test_samples": none(
-        "test_pictures_are_turned_upright and test_camera classify in the same page; test_cli_photos.py has the same photos"
+        "test_upload and test_drop_and_paste classify in the same page; test_cli_photos.py has the same photos"
+    ),
+    "browser/demos/test_classify_page.py::test_pictures_are_turned_upright": none(
+        "embedding/test_picture.py turns pictures by EXIF in the same script"
+    ),
+    "browser/demos/test_classify_page.py::test_the_paste_button": none(
+        "test_drop_and_paste pastes into the same page; test_embedding.py reads the clipboard"
+    ),
+    "browser/demos/test_classify_page.py::test_a_camera_that_is_refused_or_absent": none(
+        "embedding/test_embedding.py has cameras that are refused, test_broken what this page says of what it cannot have"
     ),
     "browser/demos/test_classify_page.py::test_samples_through_python": none(
         "python/test_pyodide_hosts.py runs models through Python in a page"
@@ -277,6 +288,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/demos/test_mnist_page.py::test_on_a_plain_host": none("demos/test_offline.py has a host without headers"),
     "browser/demos/test_mnist_page.py::test_looks": every(3),
+    "browser/demos/test_mnist_page.py::test_a_gpu_device_that_is_destroyed_in_mid_run": none(
+        "runner/test_runner_chromium.py::test_a_lost_device_is_opened_anew"
+    ),
+    "browser/demos/test_mnist_page.py::test_without_webassembly_it_leaves_for_webgpu": none(
+        "test_without_webgpu and test_without_anything_it_says_so have what is absent"
+    ),
     "browser/demos/test_mnist_page.py::test_both_ways_answer_the_same": none(
         "python/test_pyodide_hosts.py compares Python in a page with the runner"
     ),
@@ -284,7 +301,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/demos/test_run_report.py": every(4),
     "browser/demos/test_site_axe.py": every(4),
     "browser/demos/test_train_page.py::test_it_trains_on_webgpu": none(
-        "test_the_losses_of_its_steps_are_the_native_ones, on WebGPU too"
+        "flow/test_training_step.py trains on WebGPU in a page"
     ),
     "browser/demos/test_train_page.py::test_without_python_its_choices_are_off": none(
         "test_mnist_page.py::test_without_python"
@@ -294,9 +311,18 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/demos/test_train_page.py::test_looks": every(3),
     "browser/demos/test_train_page.py::test_python_trains_as_javascript_does": none(
-        "python/test_pyodide_hosts.py trains through Python in a page, test_the_losses_of_its_steps_are_the_native_ones in JavaScript"
+        "python/test_pyodide_hosts.py trains through Python in a page, flow/test_training_step.py in JavaScript"
     ),
-    "browser/demos/test_train_page.py::test_the_losses_of_its_steps_are_the_native_ones": only(device="webgpu"),
+    "browser/demos/test_train_page.py::test_the_losses_of_its_steps_are_the_native_ones": none(
+        "flow/test_training_step.py compares the losses of steps on each device in a page and in node"
+    ),
+    "browser/demos/test_train_page.py::test_it_is_taught": none(
+        "test_mnist_page.py::test_it_is_taught_a_hand_and_keeps_it"
+    ),
+    "browser/demos/test_train_page.py::test_keys_take_strokes_back": none(
+        "test_mnist_page.py::test_blank_undo_and_clear has the same sheet"
+    ),
+    "browser/demos/test_state_bar.py::test_a_control_that_is_in_sight_can_be_pressed": every(3),
     "browser/embedding/test_bundlers.py": none(
         "embedding/test_npm.py builds a page of the npm package with Vite; the projects are compared with their guide"
     ),
@@ -305,6 +331,9 @@ MOVED: Final[Mapping[str, Rule]] = {
         "embedding/test_npm.py builds a page with Vite; the components are compared with their guide"
     ),
     "browser/embedding/test_task_pages.py::test_a_page_runs_several_models_as_python_does": only(device="wasm"),
+    "browser/embedding/test_task_pages.py::test_an_element_follows_a_camera": none(
+        "test_the_page_of_a_bundle_follows_a_camera, and test_an_element_is_a_task_without_javascript uses the element"
+    ),
     "browser/embedding/test_text_tasks.py::test_a_page_answers_for_texts_what_python_answers": only(kind="tag"),
     "browser/embedding/test_npm.py::test_the_modules_have_types_and_the_declarations_are_those_that_tsc_writes": none(
         ".ci/javascript.py, which `make test` calls before, compares the same declarations"
@@ -333,10 +362,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/models/test_stored_weights.py::test_a_manifest_that_lies_is_refused": covering(1),
     "browser/models/test_stored_weights.py::test_models": every(12),
-    "browser/models/test_transformers_page.py": every(8),
+    "browser/models/test_transformers_page.py": plain(every(8)),
     "browser/python/test_pyodide_hosts.py": every(14),
     "browser/python/test_pyodide_hosts.py::test_batches": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_donated_inputs": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_losses_of_training_are_the_native_ones": plain(every(14)),
+    "browser/python/test_pyodide_hosts.py::test_sessions": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_float64_and_strings_run_or_say_where": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_inputs_that_do_not_fit": plain(every(14)),
     "browser/python/test_pyodide_hosts.py::test_models": every(18),
@@ -362,7 +393,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/runner/test_prototype_names.py::test_in_a_page": only(device="wasm"),
     "browser/runner/test_profile.py::test_no_seconds_run_nothing": plain(one_device),
-    "browser/runner/test_profile.py::test_of_other_models": one_device,
+    "browser/runner/test_profile.py::test_of_other_models": only(name="dtypes", device="wasm"),
     "browser/runner/test_profile.py::test_every_clock_sees_what_takes_long": every(2),
     "browser/runner/test_trips.py::test_with_a_version_alone": none(
         "test_with_hints and test_without_hints count such trips"
@@ -535,7 +566,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/language/test_kept_decoders.py::test_the_second_process_compiles_nothing": only(device_name="wasm"),
     "conformance/language/test_decoders.py::test_keys_and_values_are_held_in_half_the_memory": plain(covering(1)),
     "browser/models/test_tuning_page.py::test_in_a_page_on_webgpu": none("test_in_node takes the same steps"),
-    "browser/demos/test_site_tasks.py::test_axe_finds_nothing_with_an_answer": every(2),
+    "browser/demos/test_site_tasks.py::test_axe_finds_nothing_with_an_answer": only(name="detect", width=390),
     "browser/demos/test_site_tasks.py::test_faces_of_samples_and_files_are_found": only(width=390),
     "browser/demos/test_site_tasks.py::test_the_camera_is_followed_until_it_is_stopped": only(name="detect"),
     "browser/demos/test_site_tasks.py::test_sounds_are_heard": none(
@@ -558,15 +589,80 @@ MOVED: Final[Mapping[str, Rule]] = {
 """Files, or tests of files, below tests/ ↦ which of the cases of each test stay. The row of a test overrides that of its file."""
 
 
+NIGHTLY: Final[Mapping[str, Rule]] = {
+    # ONNX's node cases are made of rows: unit/ops/ has each row in each type on each device and library
+    "conformance/nodes/test_onnx_nodes.py::test_node": sparing(3),
+    "conformance/nodes/test_onnx_libraries.py::test_node_of_a_library": every(3),
+    "conformance/nodes/test_onnx_versions.py::test_version": sparing(3),
+    "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": sparing(3),
+    "conformance/nodes/test_microsoft_layers.py::test_it_agrees_with_onnxruntime": sparing(3),
+    "conformance/tflite/test_tflite_ops.py::test_an_op_computes_what_the_interpreter_does": sparing(2),
+    # rows × types × devices, of which `make test` has each pair
+    "unit/ops/test_rows.py::test_row": sparing(3),
+    "unit/ops/test_array_libraries.py::test_rows_compute_what_their_references_say": every(3),
+    "unit/ops/test_rows_as_onnx.py::test_a_row_leaves_in_every_type": every(2),
+    "unit/gradients/test_gradients.py::test_gradient": sparing(3),
+    "unit/gradients/test_optim.py::test_each_device_makes_the_same_steps": sparing(3),
+    "unit/gradients/test_optim.py::test_both_ways_to_gradients_train_alike": sparing(3),
+    "unit/nn/test_nn_onnx.py::test_each_layer_leaves_in_each_opset": covering(1),
+    "unit/nn/test_nn_layers.py::test_layers_are_compiled_with_an_open_batch": sparing(3),
+    # methods, functions and layers are made of rows
+    "unit/tensors/test_array_api.py::test_a_function_gives_what_the_reference_gives": sparing(3),
+    "unit/tensors/test_methods.py::test_method": sparing(3),
+    "unit/tensors/test_pytorch_functions.py::test_method": sparing(3),
+    "unit/tensors/test_pytorch_meanings.py::test_method": sparing(3),
+    "unit/tensors/test_sizes.py::test_an_open_dimension_gives_what_its_number_gives": sparing(3),
+    "unit/tensors/test_tensor.py::test_operation": sparing(3),
+    "training/peers/test_functions.py::test_results_are_those_of_pytorch": sparing(3),
+    "training/peers/test_grads.py::test_gradients_of_layers_equal_pytorchs": sparing(3),
+    "training/peers/test_losses.py::test_values_and_gradients_are_pytorchs": sparing(3),
+    "training/peers/test_modules.py::test_gradients_of_layers_are_pytorchs": sparing(3),
+    "training/peers/test_norms.py": sparing(3),
+    # networks × devices: the devices' kernels are those of rows
+    "conformance/models/test_families.py::test_families": sparing(3),
+    "conformance/models/test_onnx_models.py::test_light_model": sparing(3),
+    "conformance/models/test_onnx_models.py::test_small_model": sparing(3),
+    "conformance/models/test_transformers.py": sparing(3),
+    # the same template and kernels for further architectures
+    "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_the_kernels_of_real_models": covering(1),
+    "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_every_golden_kernel": covering(1),
+    # more random changes of the same files, and more texts
+    "conformance/language/test_hostile_gguf.py": every(3),
+    "conformance/language/test_hostile_tokenizers.py": every(3),
+    "conformance/tflite/test_hostile_tflite.py::test_changed_files_are_read_or_refused": every(3),
+    "conformance/language/test_tokenizer_families.py::test_ids_and_texts_are_those_of_hugging_face": every(2),
+    "conformance/language/test_tokenizer_families.py::test_a_gguf_file_gives_the_same_ids": every(2),
+    # in pages: hosts × devices, networks × devices, forms of weights × families, looks of a page
+    "browser/python/test_pyodide_hosts.py": covering(1),
+    "browser/flow/test_flows.py": every(2),
+    "browser/models/test_language_families.py::test_pages_write_what_python_does": covering(1),
+    "browser/models/test_stored_weights.py::test_models": every(2),
+    "browser/models/test_families_page.py::test_some_families_run_in_a_page_on_webgpu": none(
+        "test_every_family_runs_in_a_page, and conformance/models/test_families.py has families on WebGPU"
+    ),
+    "browser/models/test_transformers_page.py": sparing(4),
+    "browser/embedding/test_picture.py::test_photos_become_what_python_makes_of_them": every(2),
+}
+"""Tests, or files of them, ↦ which of the cases that `make test` leaves out stay in `make full`; `make nightly` runs the others."""
+
+
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark `full` what MOVED moves."""
+    """Mark `full` what MOVED moves, and `nightly` too what NIGHTLY moves on."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.partition("[")[0].removeprefix("tests/"), []).append(item)
     for name, cases in tests.items():
         rule = MOVED.get(name) or MOVED.get(name.partition("::")[0])
         if rule is not None:
-            kept = set(rule(cases))
-            for k, item in enumerate(cases):
-                if k not in kept and not stays(item):
+            for item in _left_out(rule, cases):
+                if not stays(item):
                     item.add_marker(pytest.mark.full)
+        rule = NIGHTLY.get(name) or NIGHTLY.get(name.partition("::")[0])
+        if rule is not None:
+            for item in _left_out(rule, [item for item in cases if item.get_closest_marker("full")]):
+                item.add_marker(pytest.mark.nightly)
+
+
+def _left_out(rule: Rule, cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    kept = set(rule(cases))
+    return [item for k, item in enumerate(cases) if k not in kept]

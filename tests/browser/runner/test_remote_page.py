@@ -48,7 +48,7 @@ def facts(server: sg.remote.RemoteServer) -> dict[str, Any]:
     return {"url": server.url, "token": server.token}
 
 
-@pytest.mark.parametrize("lent", ["wasm", pytest.param("webgpu", marks=pytest.mark.full)])
+@pytest.mark.parametrize("lent", ["wasm", "webgpu"])
 def test_outputs_are_those_of_a_device_of_the_page(chromium: Page, lent: str) -> None:
     try:
         sg.device(lent)

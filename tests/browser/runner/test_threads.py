@@ -99,7 +99,7 @@ try {
 
 def test_the_same_bits_where_others_want_the_cores(chromium: Page) -> None:
     """Then workers are stopped within parts, and give way between them."""
-    cases = [packed(weighty_case(SHARED))] * 20
+    cases = [packed(weighty_case(SHARED))] * 8
     given: dict[str, Any] = {"url": "/bundles/weighty", "cases": cases, "options": {}}
     alone = chromium.run(ANSWER, threads=1, **given)
     beside = chromium.run(BESIDE_OTHERS.replace("ANSWER", ANSWER), threads=2, **given)

@@ -1,4 +1,4 @@
-"""What `make test` keeps of large products, and what a run of several workers shows."""
+"""What `make test` and `make full` keep of large products, and what a run of several workers shows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from case_rules import covering, every, one_device
-from full import MOVED
+from case_rules import covering, every, one_device, sparing
+from full import MOVED, NIGHTLY
 from progress import Progress, weight
 
 TESTS = Path(__file__).parents[2]
@@ -55,13 +55,20 @@ def test_some_case_stays_on_each_kind_of_device(count: int) -> None:
     assert kept == {"numpy", "webgpu"}
 
 
+def test_few_cases_on_a_dear_device_stay_beside_all_others() -> None:
+    items = product(name=range(9), device=("numpy", "webgpu"))
+    kept = [items[k].callspec.params["device"] for k in sparing(3)(items)]
+    assert (kept.count("numpy"), kept.count("webgpu")) == (9, 3)
+    assert list(sparing(3)(items[::2])) == list(range(9))
+
+
 def test_what_quick_runs_stays() -> None:
     items = product("tests/unit/test_x.py::test_y", row="abcd", kind="efgh")
     assert set(covering(2)(items)) == set(range(16))
 
 
 def test_every_row_names_tests_that_exist() -> None:
-    for name in MOVED:
+    for name in (*MOVED, *NIGHTLY):
         file, _, test = name.partition("::")
         assert f"\ndef {test}" in (TESTS / file).read_text("utf-8") if test else (TESTS / file).is_file(), name
 
