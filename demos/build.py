@@ -67,7 +67,9 @@ PLACE: Final = "const SITE = { files: {}, first: [], pages: {} };"
 """The line of the service worker that the build fills in, once all other files are known."""
 TO_DOCS: Final = re.compile(r'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
 """The lines of a page that are left out where the documentation is."""
-RUNNERS_OWN: Final = re.compile(r"(weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)|tokenizer\.json|adapter\.bin)")
+RUNNERS_OWN: Final = re.compile(
+    r"(weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)|(program-\w+|tokenizer)\.json|adapter\.bin)"
+)
 """Files that the runner caches itself, by their hashes."""
 LANGUAGE_MODEL: Final = "chat/model/"
 """The bundle of the pages that talk and write."""
