@@ -13,12 +13,21 @@ export const MOST_PIXELS: number;
  */
 export function pictureToTensor(source: PictureSource, spec: Omit<ImageFacts, "input">): Promise<Float32Array>;
 
-/** A picture's own pixels, RGBA, upright and on white. memory: that of earlier ones, which may be used for them. */
-export function pixelsOf(source: PictureSource, memory?: ArrayBuffer): Promise<{
+/** A picture's own pixels, RGBA, upright and on white. room: where those of earlier ones were, whose place they take. */
+export function pixelsOf(source: PictureSource, room?: PixelRoom): Promise<{
   data: Uint8Array<ArrayBuffer>;
   width: number;
   height: number;
 }>;
+
+/** Memory for the pixels of one picture after the other, since fresh memory takes longer to get than to fill. */
+export class PixelRoom {
+  #private;
+  /** Room for so many bytes; what was there is gone. */
+  place(count: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Whether all pixels are opaque; first their first and third bytes are exchanged, if asked. */
+  areOpaque(exchange: boolean): boolean;
+}
 
 /** A file, or something that a canvas draws. */
 export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;

@@ -50,47 +50,48 @@ export async function pictureToTensor(source, spec) {
 }
 
 /**
- * A picture's own pixels, RGBA, upright and on white. memory: that of earlier ones, which may be used for them.
+ * A picture's own pixels, RGBA, upright and on white. room: where those of earlier ones were, whose place they take.
  * @param {PictureSource} source
- * @param {ArrayBuffer} [memory]
+ * @param {PixelRoom} [room]
  * @returns {Promise<{ data: Uint8Array<ArrayBuffer>, width: number, height: number }>}
  */
-export async function pixelsOf(source, memory) {
+export async function pixelsOf(source, room = new PixelRoom()) {
   if (source instanceof Blob) {
     checkSize(...(await sizeOf(source)));
     const bitmap = await decodedPicture(source);
     try {
-      return await pixelsOf(bitmap, memory);
+      return await pixelsOf(bitmap, room);
     } finally {
       bitmap.close();
     }
   }
   const [width, height] = extentOf(source);
   checkSize(width, height);
-  const data = await opaque(source, width, height, memory);
+  const data = await opaque(source, width, height, room);
   return { data: data ?? new Uint8Array(cutOut(canvas(width, height), /** @type {Drawn} */ (source), 0, 0, width, height).buffer), width, height };
 }
 
 /**
- * A bitmap's or a frame's RGBA, without a canvas, which takes several times as long; undefined if a canvas must blend, turn or convert it.
+ * A bitmap's or a frame's RGBA, without a canvas, which takes several times as long; undefined if a canvas must blend, turn or convert it, or
+ * this page may not compile WebAssembly.
  * @param {unknown} source
  * @param {number} width
  * @param {number} height
- * @param {ArrayBuffer} [memory]
+ * @param {PixelRoom} room
  */
-async function opaque(source, width, height, memory) {
+async function opaque(source, width, height, room) {
   if (!globalThis.VideoFrame || !(source instanceof ImageBitmap || source instanceof VideoFrame)) return undefined;
   const frame = new VideoFrame(source, source instanceof ImageBitmap ? { timestamp: 0 } : {});
   try {
     const { format, visibleRect, colorSpace, rotation, flip } = /** @type {VideoFrame & { rotation?: number, flip?: boolean }} */ (frame);
-    const order = /^(RGB|BGR)[AX]$|^I420$|^NV12$/.exec(String(format));
+    const [order, last] = /^(RGB|BGR)([AX])$|^I420$|^NV12$/.exec(String(format))?.slice(1) ?? [null];
     const isWhole = visibleRect?.width === width && visibleRect.height === height && !rotation && !flip;
-    if (!order || !isWhole || colorSpace.primaries !== "bt709") return undefined;
-    const pixels = memory?.byteLength === 4 * width * height ? new Uint32Array(memory) : new Uint32Array(width * height);
-    const planes = await frame.copyTo(pixels, order[1] ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
+    if (order === null || !isWhole || colorSpace.primaries !== "bt709") return undefined;
+    const pixels = await room.place(4 * width * height);
+    const planes = await frame.copyTo(pixels, order ? {} : /** @type {VideoFrameCopyToOptions} */ ({ format: "RGBA", colorSpace: "srgb" }));
     if (planes.length > 1) return undefined; // this browser converts none
-    const shared = arranged(pixels, order[1] === "BGR");
-    return shared >>> 24 === 255 || format === `${order[1]}X` ? new Uint8Array(pixels.buffer) : undefined;
+    if (!order || (order === "RGB" && last === "X")) return pixels;
+    return room.areOpaque(order === "BGR") || last === "X" ? pixels : undefined;
   } catch {
     return undefined; // closed, say: what draws it will say so
   } finally {
@@ -98,19 +99,46 @@ async function opaque(source, width, height, memory) {
   }
 }
 
+const PAGE = 2 ** 16;
 /**
- * Exchanges the first and third byte of each pixel, if asked; returns the bits that all pixels have.
- * @param {Uint32Array} pixels
- * @param {boolean} exchange
+ * A module with f(begin, end, exchange), which exchanges the first and third byte of each pixel, if asked, and returns the bits that all pixels
+ * have: 16 bytes a turn, where a loop of JavaScript takes ten times as long.
  */
-function arranged(pixels, exchange) {
-  let all = -1;
-  for (let i = 0; i < pixels.length; i++) {
-    const pixel = pixels[i];
-    all &= pixel;
-    if (exchange) pixels[i] = (pixel & 0xff00ff00) | ((pixel >>> 16) & 0xff) | ((pixel & 0xff) << 16);
+const ARRANGE =
+  "AGFzbQEAAAABCAFgA39/fwF/AggBAWUBbQIAAAMCAQAHBQEBZgAACoQBAYEBAQN7/Qz/////////////////////IQP9DAIBAAMGBQQHCgkICw4NDA/9DAABAgMEBQYHCAkKCwwNDg8gAhshBQNAIAAgAP0AAAAiBCAF/Q79CwAAIAMgBP1OIQMgAEEQaiIAIAFJDQALIAP9GwAgA/0bAXEgA/0bAnEgA/0bA3EL";
+
+/** Memory for the pixels of one picture after the other, since fresh memory takes longer to get than to fill. */
+export class PixelRoom {
+  #bytes = new Uint8Array();
+  #count = 0;
+  /** @type {(begin: number, end: number, exchange: boolean) => number} */
+  #arrange = () => 0;
+
+  /**
+   * Room for so many bytes; what was there is gone.
+   * @param {number} count
+   */
+  async place(count) {
+    const initial = Math.ceil(count / PAGE);
+    if (this.#bytes.length !== initial * PAGE) {
+      const m = new WebAssembly.Memory({ initial });
+      const code = Uint8Array.from(atob(ARRANGE), (letter) => letter.charCodeAt(0));
+      const { instance } = await WebAssembly.instantiate(code, { e: { m } });
+      this.#arrange = /** @type {any} */ (instance.exports.f);
+      this.#bytes = new Uint8Array(/** @type {ArrayBuffer} */ (m.buffer));
+    }
+    this.#bytes.fill(255, count, count + 16); // as the last turn sees them
+    this.#count = count;
+    return this.#bytes.subarray(0, count);
   }
-  return all;
+
+  /**
+   * Whether all pixels are opaque; first their first and third bytes are exchanged, if asked.
+   * @param {boolean} exchange
+   */
+  areOpaque(exchange) {
+    return this.#arrange(0, this.#count, exchange) >>> 24 === 255;
+  }
 }
 
 /** @param {Blob} blob */

@@ -214,23 +214,22 @@ function suppressed([{ data }, { data: all, shape }, limit, overlap, least], isC
   const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
   const [batches, classes, count] = shape;
   const f = Math.fround;
-  const [x0, y0, x1, y1, areas] = range(5).map(() => new Float32Array(batches * count));
-  for (let n = 0; n < batches * count; n++) {
+  const room = Math.max(0, Math.min(most, count));
+  const [x0, y0, x1, y1, areas] = range(5).map(() => new Float32Array(room)); // of the best boxes of a class, and of the next one
+  const place = (/** @type {number} */ n, /** @type {number} */ k) => {
     const [a, b, c, d] = [corners[4 * n], corners[4 * n + 1], corners[4 * n + 2], corners[4 * n + 3]];
-    x0[n] = isCenter ? a - c / 2 : Math.min(a, c);
-    y0[n] = isCenter ? b - d / 2 : Math.min(b, d);
-    x1[n] = isCenter ? a + c / 2 : Math.max(a, c);
-    y1[n] = isCenter ? b + d / 2 : Math.max(b, d);
-    areas[n] = f(x1[n] - x0[n]) * f(y1[n] - y0[n]);
-  }
-  const kept = new Uint32Array(Math.max(0, Math.min(most, count))); // the best boxes of a class
-  const isHidden = (/** @type {number} */ one, /** @type {number} */ better) => {
-    for (let k = 0; k < better; k++) {
-      const other = kept[k];
-      const width = Math.max(0, f(Math.min(x1[one], x1[other]) - Math.max(x0[one], x0[other])));
-      const height = Math.max(0, f(Math.min(y1[one], y1[other]) - Math.max(y0[one], y0[other])));
+    x0[k] = isCenter ? a - c / 2 : Math.min(a, c);
+    y0[k] = isCenter ? b - d / 2 : Math.min(b, d);
+    x1[k] = isCenter ? a + c / 2 : Math.max(a, c);
+    y1[k] = isCenter ? b + d / 2 : Math.max(b, d);
+    areas[k] = f(x1[k] - x0[k]) * f(y1[k] - y0[k]);
+  };
+  const isHidden = (/** @type {number} */ one) => {
+    for (let k = 0; k < one; k++) {
+      const width = Math.max(0, f(Math.min(x1[one], x1[k]) - Math.max(x0[one], x0[k])));
+      const height = Math.max(0, f(Math.min(y1[one], y1[k]) - Math.max(y0[one], y0[k])));
       const shared = f(width * height);
-      const union = f(f(areas[one] + areas[other]) - shared);
+      const union = f(f(areas[one] + areas[k]) - shared);
       if (!((union > 0 ? f(shared / union) : 0) <= threshold)) return true;
     }
     return false;
@@ -241,9 +240,10 @@ function suppressed([{ data }, { data: all, shape }, limit, overlap, least], isC
       const start = (batch * classes + kind) * count;
       let better = 0;
       for (const n of ranked(scores.subarray(start, start + count), floor)) {
-        if (better === kept.length) break;
-        if (isHidden(batch * count + n, better)) continue;
-        kept[better++] = batch * count + n;
+        if (better === room) break;
+        place(batch * count + n, better);
+        if (isHidden(better)) continue;
+        better++;
         found.push(batch, kind, n);
       }
     }

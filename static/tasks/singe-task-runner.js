@@ -76,7 +76,7 @@ const MEDIA = {
  */
 async function pixels() {
   const pictures = await import("../singe-picture.js");
-  /** @type {ArrayBuffer | undefined} */
+  /** @type {InstanceType<typeof pictures.PixelRoom> | undefined} */
   let spare;
   /**
    * @template T
@@ -85,11 +85,10 @@ async function pixels() {
    * @param {(pixels: Awaited<ReturnType<typeof pictures.pixelsOf>>) => Promise<T>} answer
    */
   return async (source, signal, answer) => {
-    const memory = spare;
+    const room = spare ?? new pictures.PixelRoom();
     spare = undefined;
-    const found = await pictures.pixelsOf(await fetched(source, signal), memory);
-    const answered = await answer(found);
-    spare = found.data.buffer;
+    const answered = await answer(await pictures.pixelsOf(await fetched(source, signal), room));
+    spare = room;
     return answered;
   };
 }

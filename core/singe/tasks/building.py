@@ -111,14 +111,14 @@ def _head_of(fitted: Fitted, kind: TaskKind, wishes: Wishes) -> tuple[Head, Mapp
     }
     pairs = list(zip(graph.output_names, graph.outputs, strict=True))
     integers = frozenset(name for name, x in pairs if not x.dtype.is_float)
-    sigmoids = frozenset(name for name, x in pairs if _comes_of(x, "sigmoid"))
+    sigmoids, softmaxes = (frozenset(name for name, x in pairs if _comes_of(x, op)) for op in ("sigmoid", "softmax"))
     heads = [head for head in kind.heads if wishes.head in ("", head.name)]
     if not heads:
         raise InputError(
             f"{kind.name}: head {wishes.head!r:.60}, expected one of {', '.join(head.name for head in kind.heads)}"
         )
     rounded = frozenset(name for name, x in pairs if _is_rounded(x))
-    any_labels = Asked(fitted.size, None, (), integers, sigmoids, rounded, bool(wishes.head))
+    any_labels = Asked(fitted.size, None, (), integers, sigmoids, softmaxes, rounded, bool(wishes.head))
     told = ", ".join(f"{name} {show(shape)}" for name, shape in shapes.items())
     for refused in kind.refused:
         if refused.recognise(shapes, any_labels):

@@ -165,7 +165,7 @@ def test_what_a_canvas_draws_is_a_picture(page: Any, source: str) -> None:
 
 
 PIXELS = """async (alpha) => {
-  const { pixelsOf } = await import("/singe-picture.js");
+  const { PixelRoom, pixelsOf } = await import("/singe-picture.js");
   const image = new ImageData(9, 5);
   for (const k of image.data.keys()) image.data[k] = k % 4 < 3 ? (37 * k) % 256 : k === 179 ? alpha : 255;
   const context = new OffscreenCanvas(9, 5).getContext("2d", { willReadFrequently: true });
@@ -173,6 +173,9 @@ PIXELS = """async (alpha) => {
   const bitmap = await createImageBitmap(context.canvas);
   const frame = new VideoFrame(bitmap, { timestamp: 0 });
   const found = await Promise.all([context.canvas, bitmap, frame].map((source) => pixelsOf(source)));
+  const room = new PixelRoom();
+  await pixelsOf(new VideoFrame(new Uint8Array(4096).fill(7), { format: "RGBX", codedWidth: 32, codedHeight: 32, timestamp: 0 }), room);
+  found.push(await pixelsOf(frame, room));
   frame.close();
   return found.map(({ data, width, height }) => [data.constructor.name, width, height, [...data]]);
 }"""
@@ -182,7 +185,7 @@ def test_pixels_are_the_same_with_and_without_a_canvas(page: Any) -> None:
     """A bitmap or a frame needs none, unless transparent pixels must be blended with white."""
     canvas, *others = page.evaluate(PIXELS, 255)
     assert canvas[:3] == ["Uint8Array", 9, 5]
-    assert others == [canvas, canvas]
+    assert others == [canvas] * 3
     expected = np.array([*canvas[3][:-4], 199, 213, 228, 255])
     for found in page.evaluate(PIXELS, 100)[:2]:
         assert np.abs(np.array(found[3]) - expected).max() <= 1

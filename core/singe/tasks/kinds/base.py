@@ -20,13 +20,15 @@ Tensors = Mapping[str, Tensor]
 @dataclass(frozen=True)
 class Asked:
     """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None; names: those;
-    integers, sigmoids, rounded: the outputs that are integers, a sigmoid's, or what quantised integers stand for; chosen: whether the caller names the head."""
+    integers, sigmoids, softmaxes, rounded: the outputs that are integers, a sigmoid's, a softmax's, or what quantised integers stand for; chosen: whether
+    the caller names the head."""
 
     size: tuple[int, int]
     labels: int | None
     names: Sequence[str] = ()
     integers: frozenset[str] = frozenset()
     sigmoids: frozenset[str] = frozenset()
+    softmaxes: frozenset[str] = frozenset()
     rounded: frozenset[str] = frozenset()
     chosen: bool = False
 

@@ -45,7 +45,7 @@ def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
         return None
     if found[0] >= _CLASSES and asked.labels is None and not asked.chosen:
         return None  # more likely what another model takes
-    return {"last": found[1]}
+    return {"last": found[1], "chances": next(iter(shapes)) in asked.softmaxes}
 
 
 def _are_classes(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -67,7 +67,7 @@ def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     """The output that is called a mask or a depth, or the first one."""
     output = next((name for word in _MAPS for name in shapes if word in name.lower()), next(iter(shapes)))
     found = _single(shapes[output], asked)
-    return {**found, "output": output} if found else None
+    return {**found, "output": output, "chances": output in asked.sigmoids} if found else None
 
 
 def _are_features(shapes: Shapes, asked: Asked) -> bool:
@@ -130,7 +130,8 @@ def _chance(values: Tensor) -> Tensor:
 
 
 def _alpha(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
-    alpha = frame.map(_chance(_laid_out(outputs[options["output"]], options)))[..., 0]
+    values = _laid_out(outputs[options["output"]], options)
+    alpha = frame.map(values if options["chances"] else _chance(values))[..., 0]
     return {"mask": (alpha * 255.0).round().to(dtype="uint8")}
 
 

@@ -61,7 +61,10 @@ class Frame:
 
     def map(self, values: Tensor, filter: str = "linear") -> Tensor:
         """A map (height, width, channels) that the model made of its input, at the picture's size; 0 beyond the input."""
-        for axis in (0, 1):
+        for axis in (
+            1,
+            0,
+        ):  # along rows first, where elements are gathered one by one: maps are mostly smaller than pictures
             length, out = values.shape[axis], self.source[axis]
             scale = length / self.size[axis]
             step = scale / self.steps[axis]
