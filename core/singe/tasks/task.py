@@ -28,6 +28,7 @@ from .calling import AnyTask
 from .chains import CHAINS
 from .chains.task import ChainTask, chain_task
 from .kinds.embed import EMBED
+from .kinds.maps import SEGMENT
 from .kinds.search import PASSAGES, SEARCH
 from .labels import labels_of
 from .medium import Files, Medium, Wishes
@@ -48,6 +49,10 @@ UNIT: Final = (255.0,)
 UNTOLD: Final = (
     "%s: %s is given colours from 0 to 1, as most models of this kind take them; its file does not say. Many want "
     'mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375), some order="bgr"; std=255 says that it is so'
+)
+UNNAMED: Final = (
+    "%s: %s names no classes: each of its maps is taken for the scores of one, and a pixel is of the class with the highest. Where maps mean something "
+    "else, as those of a detector of text do, the answer is wrong; labels=[...] says that they are classes"
 )
 
 
@@ -243,6 +248,8 @@ def task(
         and info.preparation.std == UNIT
     ):
         _log.warning(UNTOLD, kind, model.name)
+    if kind == SEGMENT.name and not info.labels and not info.options.get("chances", True):
+        _log.warning(UNNAMED, kind, model.name)
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
 
 

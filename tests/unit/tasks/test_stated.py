@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,22 @@ def test_colours_that_are_supposed_are_said_to_be(tmp_path: Path, caplog: pytest
         assert not caplog.messages
         sg.task("classify", tmp_path / "net.onnx")
     assert "classify: net is given colours from 0 to 1" in caplog.messages[0]
+
+
+def test_maps_that_may_be_no_classes_are_said_to_be_taken_for_such(caplog: pytest.LogCaptureFixture) -> None:
+    """A softmax says that they are, and so do labels; sigmoids and plain numbers, as those of CRAFT, do not."""
+
+    def maps(last: Callable[[sg.Tensor], sg.Tensor]) -> Model:
+        return Model.of(lambda x: last(x[:, :2]), {"images": (1, 3, 16, 16)}, "numpy")
+
+    with caplog.at_level(logging.WARNING, "singe"):
+        sg.task("segment", maps(lambda x: x), labels=["left", "right"], std=255)
+        sg.task("segment", maps(lambda x: x.softmax(1)), std=255)
+        assert not caplog.messages
+        sg.task("segment", maps(lambda x: x * 2.0), std=255)
+        sg.task("segment", maps(lambda x: x.sigmoid()), std=255)
+    assert len(caplog.messages) == 2
+    assert all("names no classes" in message for message in caplog.messages)
 
 
 def test_rows_of_other_proportions_are_no_map() -> None:
