@@ -22,6 +22,7 @@ from ..garbage import collector_resting
 from ..graph import Graph, checks_at, layers_of
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
+from ..ir.scalar import Expr
 from ..late_dataclass import dataclass
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Host, ProgramData, Specialised, State
@@ -228,16 +229,51 @@ def _code(w: RegionWork, choices: Sequence[Any]) -> Code:
         moved = moved + product(n.shape) * n.dtype.size
     kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"
     return Code(
-        kernel.name, kind, w.buffers, p.sizes, tuple(choices), flops(kernel) * p.when, moved * p.when, p.scratch != 0
+        kernel.name,
+        kind,
+        w.buffers,
+        p.sizes,
+        tuple(choices),
+        flops(group.kernel) * p.when,
+        moved * p.when,
+        p.scratch != 0,
     )
 
 
-def flops(kernel: Kernel) -> Dim:
-    """Scalar float operations of a kernel, one for each word that computes, whether or not a select takes its result."""
+def flops(kernel: Kernel | Routine) -> Dim:
+    """Scalar float operations, one for each word that computes, whether or not a select takes its result. Of a Routine, which
+    computes what its operands are made of once, a word counts for the loops on which it depends; its products count if they are
+    of integers, too."""
+    if isinstance(kernel, Routine):
+        return _flops_of_routine(kernel.kernel)
     total: Dim = 0
     for s in kernel.stages:
-        computed = [e for e in scalar.postorder([s.value]) if e.dtype.is_float and e.args and e.word not in UNCOUNTED]
-        work = len(computed) + (not isinstance(s, Store))
+        work = sum(map(_computes, scalar.postorder([s.value]))) + (not isinstance(s, Store))
         inner = not isinstance(s, Store) or s.inner
         total = total + product(kernel.grid) * (product(kernel.inner) if inner else 1) * work
+    return total
+
+
+def _computes(e: Expr) -> bool:
+    return e.dtype.is_float and bool(e.args) and e.word not in UNCOUNTED
+
+
+def _flops_of_routine(kernel: Kernel) -> Dim:
+    loops = zip((*kernel.grid_vars, *kernel.inner_vars), (*kernel.grid, *kernel.inner), strict=True)
+    extents = {v: extent for v, extent in loops if v.word == "var"}
+    inner = frozenset(kernel.inner_vars) & extents.keys()
+    uses: dict[Expr, frozenset[Expr]] = {v: frozenset([v]) for v in extents}
+
+    def turns(over: frozenset[Expr]) -> Dim:
+        return product([extent for v, extent in extents.items() if v in over])
+
+    total: Dim = 0
+    for s in kernel.stages:
+        words = scalar.postorder([s.value])
+        for e in words:
+            uses.setdefault(e, frozenset().union(*(uses[a] for a in e.args)))
+        total = total + sum((turns(uses[e]) for e in words if _computes(e)), start=cast("Dim", 0))
+        if not isinstance(s, Store):
+            total = total + turns(uses[s.value] | inner) * (1 if s.value.dtype.is_float else 2)
+            uses[s.accumulator] = uses[s.value] - inner
     return total

@@ -20,7 +20,6 @@ from ..compiler.fuse import fuse
 from ..errors import CompileError, DeviceError, InputError, ShapeError
 from ..files import write
 from ..graph import Builder, Graph
-from ..ir.kernel import Routine
 from ..late_dataclass import dataclass
 from ..ops import View, find_row
 from ..program.program import Bind, Host, ProgramData
@@ -325,8 +324,7 @@ class _Workload:
             _, groups = fuse(Graph(tuple(nodes), (made,), ("y",)), PORTS)
         except (CompileError, ShapeError):
             return None
-        kernels = [g.kernel.kernel if isinstance(g.kernel, Routine) else g.kernel for g in groups]
-        return sum(known(flops(k), self._sizes) for k in kernels)
+        return sum(known(flops(g.kernel), self._sizes) for g in groups)
 
 
 def trace_data(profile: Profile) -> dict[str, Any]:

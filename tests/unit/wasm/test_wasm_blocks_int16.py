@@ -15,6 +15,7 @@ from singe.errors import ShapeError
 from singe.graph import Builder, Graph
 from singe.program.program import Host, ProgramData
 from singe.runtime.numpy_backend import NumpyBackend
+from singe.shapes import known
 
 pytest.importorskip("wasmtime")
 from networks.blocks_cases import CASES, N, made
@@ -131,6 +132,23 @@ def test_bytes_give_the_same_integers_as_other_forms(
     x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
     here, there = (in_parts(program, "relaxed", x, 1, signs) for signs in (False, True))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6 * np.abs(here).max())
+
+
+@pytest.mark.parametrize("row", [ROW, SHORT, "dot_blocks", "dot_int8"])
+def test_a_product_counts_its_sums_and_what_its_operands_are_made_of_once(row: str) -> None:
+    rows, depth, columns = 64, 256, 128
+    if row == "dot_int8":
+        b = Builder()
+        x = b.input("x", (N, depth), float32)
+        scales = b.const(np.ones(columns, np.float32))
+        graph = Graph((x,), (b.dot_int8(x, b.const(np.ones((depth, columns), np.uint8)), scales),), ("y",))
+    else:
+        graph, _ = made(N, depth, columns, 4, 64, True, row)
+    (kernel,) = (k for k in compile_graph(graph, WasmTarget()).kernels if k.kind.startswith("matmul"))
+    sums = 2 * depth * columns * rows
+    operands = depth * (rows + columns)
+    assert 0 < known(kernel.flops, {str(N): rows}) - sums < 40 * operands < sums
+    assert known(kernel.flops, {str(N): 0}) < 40 * operands
 
 
 def test_a_kernel_around_the_product_stays_one() -> None:
