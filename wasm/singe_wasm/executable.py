@@ -128,10 +128,12 @@ class WasmExecutable:
         untouched = engine.untouched
         made = WasmArray(self.backend, tuple(known(d, {}) for d in b.shape), b.dtype, "states")
         if initial is None:
-            if untouched is None or made.address < untouched:
-                engine.write(made.address, np.zeros(made.bytes, np.uint8))
-            else:
-                engine.leave_untouched(made.address, made.bytes)
+            end = made.address + made.bytes
+            zero = end if untouched is None else min(max(untouched, made.address), end)
+            if zero > made.address:
+                engine.write(made.address, np.zeros(zero - made.address, np.uint8))
+            if zero < end:
+                engine.leave_untouched(zero, end - zero)
         else:
             start = self.weight(self.program.buffers[initial].place[1])
             engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0)
