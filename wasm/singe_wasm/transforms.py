@@ -44,16 +44,21 @@ _INPUT: Final[Steps] = (
 )
 """d0 … d5 to t0 … t5."""
 
+_AT_POINTS: Final[Steps] = (
+    ("t1", (("even a", 1), ("odd a", 1))),
+    ("t2", (("even a", 1), ("odd a", -1))),
+    ("t3", (("even b", 1), ("odd b", 1))),
+    ("t4", (("even b", 1), ("odd b", -1))),
+)
+"""Of weights, at ±√½ and ±√2: even and odd powers, whose sums were taken before."""
+
 _WEIGHT: Final[Steps] = (
     ("even a", (("d0", -2 / 3), ("d2", -1 / 3))),
     ("odd a", (("d1", -2 / 3 * _A),)),
     ("even b", (("d0", 1 / 6), ("d2", 1 / 3))),
     ("odd b", (("d1", _B / 6),)),
     ("t0", (("d0", 1),)),
-    ("t1", (("even a", 1), ("odd a", 1))),
-    ("t2", (("even a", 1), ("odd a", -1))),
-    ("t3", (("even b", 1), ("odd b", 1))),
-    ("t4", (("even b", 1), ("odd b", -1))),
+    *_AT_POINTS,
     ("t5", (("d2", 1),)),
 )
 """d0 … d2 to t0 … t5."""
@@ -64,10 +69,7 @@ _WEIGHT_OF_FOUR: Final[Steps] = (
     ("even b", (("d0", 1 / 6), ("d2", 1 / 3))),
     ("odd b", (("d1", _B / 6), ("d3", _B / 3))),
     ("t0", (("d0", 1),)),
-    ("t1", (("even a", 1), ("odd a", 1))),
-    ("t2", (("even a", 1), ("odd a", -1))),
-    ("t3", (("even b", 1), ("odd b", 1))),
-    ("t4", (("even b", 1), ("odd b", -1))),
+    *_AT_POINTS,
     ("t5", (("d3", 1),)),
 )
 """d0 … d3 to t0 … t5."""

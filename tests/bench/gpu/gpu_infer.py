@@ -6,7 +6,6 @@ CUDA graph has its inputs on the card. The encoders have random weights, the sam
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from gpu_race import TIMM, pytorch
+from gpu_race import TIMM, pytorch, race_arguments
 
 import singe as sg
 from singe import nn
@@ -110,12 +109,7 @@ def race(name: str, runs: dict[str, Contestant], batch: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str], folder: Path) -> None:
-    parser = argparse.ArgumentParser(prog="gpu.py infer", description=__doc__)
-    parser.add_argument(
-        "--device", action="append", help="a device to race, such as cuda:0; may be repeated (default: webgpu)"
-    )
-    parser.add_argument("--out", type=Path, help="write all figures here, as JSON")
-    args = parser.parse_args(arguments)
+    args = race_arguments("gpu.py infer", __doc__, arguments)
     torch, found = pytorch(), []
     devices = args.device or ["webgpu"]
     for name, sizes in ENCODERS.items():

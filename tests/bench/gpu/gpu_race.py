@@ -208,6 +208,16 @@ def model_row(f: Figures) -> str:
     )
 
 
+def race_arguments(command: str, description: str | None, arguments: list[str]) -> argparse.Namespace:
+    """device: the names of the devices to race, or None; out: where figures are written, or None."""
+    parser = argparse.ArgumentParser(prog=command, description=description)
+    parser.add_argument(
+        "--device", action="append", help="a device to race, such as cuda:0; may be repeated (default: webgpu)"
+    )
+    parser.add_argument("--out", type=Path, help="write all figures here, as JSON")
+    return parser.parse_args(arguments)
+
+
 # --- PyTorch ----------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ one's allocator, from the making of the network on.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from gpu_race import pytorch
+from gpu_race import pytorch, race_arguments
 
 import singe as sg
 from singe import nn
@@ -112,12 +111,7 @@ def fastest(run: Contestant) -> float:
 
 
 def main(arguments: list[str], folder: Path) -> None:
-    parser = argparse.ArgumentParser(prog="gpu.py train", description=__doc__)
-    parser.add_argument(
-        "--device", action="append", help="a device to race, such as cuda:0; may be repeated (default: webgpu)"
-    )
-    parser.add_argument("--out", type=Path, help="write all figures here, as JSON")
-    args = parser.parse_args(arguments)
+    args = race_arguments("gpu.py train", __doc__, arguments)
     torch, found = pytorch(), []
     for name in ("mnist", "transformer"):
         for precision in ("float32", "float16") if name == "mnist" else ("float32", "float16", "bfloat16"):

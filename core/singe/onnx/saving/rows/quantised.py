@@ -6,7 +6,8 @@ paths; packed weights become a DequantizeLinear in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -74,14 +75,16 @@ def _axis(p: Node, x: Node) -> int | None:
     )
 
 
-class _Dequantised(NamedTuple):
-    q: Node
+class _Scaled(NamedTuple):
+    """What a node dequantises or quantises, by which scale and zero point."""
+
+    x: Node
     scale: Node
     zero: Node | None
     axis: int
 
 
-def _dequantised(n: Node) -> _Dequantised | None:
+def _dequantised(n: Node) -> _Scaled | None:
     """(q − zero) · scale in float32, for a scale of float32."""
     if n.op != "mul" or n.dtype is not float32:
         return None
@@ -93,7 +96,7 @@ def _dequantised(n: Node) -> _Dequantised | None:
     axis = _axis(scale, found.q)
     if axis is None or (found.zero is not None and _axis(found.zero, found.q) != axis):
         return None
-    return _Dequantised(found.q, scale, found.zero, axis)
+    return _Scaled(found.q, scale, found.zero, axis)
 
 
 def _vector(w: Block, n: Node, axis: int) -> str:
@@ -106,10 +109,10 @@ def _vector(w: Block, n: Node, axis: int) -> str:
     )
 
 
-def _parts(n: Node) -> list[Node]:
-    found = _dequantised(n)
+def _parts(find: Callable[[Node], _Scaled | None], n: Node) -> list[Node]:
+    found = find(n)
     assert found is not None
-    return [found.q, _below(found.scale), *([] if found.zero is None else [_below(found.zero)])]
+    return [found.x, _below(found.scale), *([] if found.zero is None else [_below(found.zero)])]
 
 
 def _below(n: Node) -> Node:
@@ -118,27 +121,20 @@ def _below(n: Node) -> Node:
     return flat if len(flat.shape) == 1 and n.shape != () else n
 
 
-def _dequantise(w: Block, n: Node, *_: str) -> str:
-    found = _dequantised(n)
+def _scale(op: str, find: Callable[[Node], _Scaled | None], w: Block, n: Node, *_: str) -> str:
+    found = find(n)
     assert found is not None
     zero = "" if found.zero is None else _vector(w, found.zero, found.axis)
     facts: dict[str, Attribute] = {"axis": found.axis} if found.axis >= 0 else {}
-    return w.node("DequantizeLinear", w.name(found.q), _vector(w, found.scale, found.axis), zero, **facts)
+    return w.node(op, w.name(found.x), _vector(w, found.scale, found.axis), zero, **facts)
 
 
 def _dequantise_takes(w: Block, n: Node) -> bool:
     found = _dequantised(n)
-    return found is not None and (found.q.dtype in BYTES or w.opset >= SINCE["ShortQuantize"])
+    return found is not None and (found.x.dtype in BYTES or w.opset >= SINCE["ShortQuantize"])
 
 
-class _Quantised(NamedTuple):
-    x: Node
-    scale: Node
-    zero: Node | None
-    axis: int
-
-
-def _quantised(n: Node) -> _Quantised | None:
+def _quantised(n: Node) -> _Scaled | None:
     """round(x / scale) + zero, clipped to a type of whole numbers."""
     to = n.dtype
     if n.op != "cast" or to not in (*BYTES, *SHORT) or n.inputs[0].op != "clip":
@@ -162,21 +158,7 @@ def _quantised(n: Node) -> _Quantised | None:
         return None
     axis = _axis(scale, x)
     fits = axis is not None and (zero is None or _axis(zero, x) == axis)
-    return _Quantised(x, scale, zero, axis) if fits and axis is not None else None
-
-
-def _quantised_parts(n: Node) -> list[Node]:
-    found = _quantised(n)
-    assert found is not None
-    return [found.x, _below(found.scale), *([] if found.zero is None else [_below(found.zero)])]
-
-
-def _quantise(w: Block, n: Node, *_: str) -> str:
-    found = _quantised(n)
-    assert found is not None
-    zero = "" if found.zero is None else _vector(w, found.zero, found.axis)
-    facts: dict[str, Attribute] = {"axis": found.axis} if found.axis >= 0 else {}
-    return w.node("QuantizeLinear", w.name(found.x), _vector(w, found.scale, found.axis), zero, **facts)
+    return _Scaled(x, scale, zero, axis) if fits and axis is not None else None
 
 
 def _quantise_takes(w: Block, n: Node) -> bool:
@@ -303,12 +285,12 @@ def _dot_blocks_takes(w: Block, n: Node) -> bool:
 
 
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
-    "cast": (Rule(_quantise, _quantise_takes, _quantised_parts),),
+    "cast": (Rule(partial(_scale, "QuantizeLinear", _quantised), _quantise_takes, partial(_parts, _quantised)),),
     "conv": (Rule(_conv_integer, lambda w, n: _conv_operands(n) is not None, lambda n: _reads(_conv_operands(n))),),
     "dot_blocks": (Rule(_dot_blocks, _dot_blocks_takes, lambda n: n.inputs[:1]),),
     "dot_integers": (Rule(_dot_integers),),
     "matmul": (
         Rule(_matmul_integer, lambda w, n: _matmul_operands(n) is not None, lambda n: _reads(_matmul_operands(n))),
     ),
-    "mul": (Rule(_dequantise, _dequantise_takes, _parts),),
+    "mul": (Rule(partial(_scale, "DequantizeLinear", _dequantised), _dequantise_takes, partial(_parts, _dequantised)),),
 }
