@@ -485,7 +485,7 @@ def atan2(x: Tensor, other: TensorLike) -> Tensor:
 def atanh(x: Tensor) -> Tensor:
     """the inverse hyperbolic tangent"""
 def attention(x: TensorLike, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0, keys: Any = None) -> Any:
-    """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use. Keys and values that are stored in another type are computed in that of q"""
+    """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use. Keys and values that are stored in another type, or in eight bits, are computed in that of q"""
 def avg_pool(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The mean of each window."""
 def avg_pool1d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:

@@ -33,7 +33,7 @@ _DEFINED = {
     "files.kept": "entry_key keep_entry recall_entry",
     "files.urls": "js_errors",
     "ir": "affine scalar",
-    "ir.attention": "Attention attention",
+    "ir.attention": "EIGHT_BIT_BLOCK WORDS_OF_A_BLOCK Attention attention",
     "ir.contraction": "Contraction contraction",
     "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
     "ir.scalar": "DEAR_WORDS Expr",

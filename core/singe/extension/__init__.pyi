@@ -46,6 +46,8 @@ from ..files.kept import recall_entry as recall_entry
 from ..files.urls import js_errors as js_errors
 from ..ir import affine as affine
 from ..ir import scalar as scalar
+from ..ir.attention import EIGHT_BIT_BLOCK as EIGHT_BIT_BLOCK
+from ..ir.attention import WORDS_OF_A_BLOCK as WORDS_OF_A_BLOCK
 from ..ir.attention import Attention as Attention
 from ..ir.attention import attention as attention
 from ..ir.contraction import Contraction as Contraction

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..dtypes import DType, bool_, float16, float32
+from ..dtypes import DType, bool_, float16, float32, int32
 from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, product, strides
 
 MAX_KEY_SIZE: Final = 256
 """The largest size of a key or a value: a template holds as many sums for each of its rows."""
+EIGHT_BIT_BLOCK: Final = 32
+"""The numbers of a row in eight bits that have a scale in common."""
+WORDS_OF_A_BLOCK: Final = EIGHT_BIT_BLOCK // 4 + 1
+"""Of its numbers, and of its scale."""
 _TYPES: Final = (float32, float16)
 
 
@@ -23,7 +27,7 @@ _TYPES: Final = (float32, float16)
 class Attention:
     """The facts of an attention: its inputs are q (…outer, heads · group, queries, size), k (…outer, heads, room, size),
     v (…outer, heads, room, width) and perhaps a mask. The first `keys` of the room are in use. Keys and values are stored as
-    `held`: as dtype, or narrower.
+    `held`: as dtype, or narrower; int32 are rows in eight bits (ops/products/eight_bit_rows.py).
 
     mask: the steps in memory along the axes (…outer, heads · group, queries, keys) of the mask's own elements, 0 along
     axes that it lacks; None without a mask. cap: 0 for none.
@@ -57,6 +61,11 @@ class Attention:
         return product(self.outer) * self.heads
 
     @property
+    def packed(self) -> bool:
+        """Whether keys and values are rows in eight bits: blocks of words of four numbers each, then the scale."""
+        return self.held is int32
+
+    @property
     def flops(self) -> Dim:
         """The float operations: the products, and a maximum, a difference, an exponential and a sum for each score. Those
         of hidden keys count too."""
@@ -68,11 +77,13 @@ def attention(attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]]) -
     (q, kind), (k, of_keys), (v, of_values), *rest = inputs
     if not (len(q) == len(k) == len(v)) or of_keys is not of_values or kind not in _TYPES:
         return None
-    if of_keys not in (kind, float16):
+    if of_keys not in (kind, float16, int32):
         return None
     *outer, all_heads, queries, size = (1,) * (len(q) == 2) + q
     *outer_k, heads, room, _ = (1,) * (len(k) == 2) + k
     *outer_v, heads_v, room_v, width = (1,) * (len(v) == 2) + v
+    if of_keys is int32:
+        width = width // WORDS_OF_A_BLOCK * EIGHT_BIT_BLOCK
     if not outer == outer_k == outer_v or heads != heads_v or room != room_v:
         return None
     keys = attrs.get("keys", room)

@@ -3,7 +3,8 @@
 A run takes the ids of T new tokens, which follow K − T tokens that the cache holds, and gives the scores of the token after each of
 the last R, and the tokens that it chooses after the last S (choosing.py). K and R are sizes: they come as the lengths of empty inputs,
 as sizes that a run computes do (ops/sizes.py), so that one Program serves all of them. The cache is states of a fixed room, written in
-place, and rounded to the type in which they are held before a query reads them; one set of weights serves all sessions.
+place, and rounded to the type in which they are held before a query reads them, or to rows in eight bits
+(ops/products/eight_bit_rows.py); one set of weights serves all sessions.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ..dtypes import int32
+from ..errors import InputError
 from ..gradients import checkpoint
+from ..ir.attention import EIGHT_BIT_BLOCK
 from ..nn import Module
 from ..ops import ROWS
+from ..ops.products.eight_bit_rows import words_of_row
 from ..tensors.calls import apply_row
 from ..tensors.functions.creation import arange, concat, tensor, where, zeros
 from ..tensors.tensor import Tensor
@@ -151,7 +156,7 @@ class CachedAttention(Module):
         for part, before in zip(turn.parts, held, strict=True):
             new = {KEYS: turn.rows(k, part, -2), VALUES: turn.rows(v, part, -2)}
             after.append(
-                {name: before[name].update_slice(x.to(before[name].dtype), 0, part.past, 0) for name, x in new.items()}
+                {name: before[name].update_slice(_as_held(x, before[name]), 0, part.past, 0) for name, x in new.items()}
                 if before
                 else new
             )
@@ -163,6 +168,11 @@ class CachedAttention(Module):
             attended.append(y.swapaxes(-3, -2).reshape(part.rows, self.heads * self.value_size))
         (y,) = self.output(joined(attended))
         return y, after
+
+
+def _as_held(x: Tensor, cache: Tensor) -> Tensor:
+    """New keys or values as those of a cache are held."""
+    return apply_row(ROWS["eight_bit_rows"], (x,)) if cache.dtype is int32 else x.to(cache.dtype)
 
 
 class ShortConvolution(Module):
@@ -238,7 +248,7 @@ class Decoder(Module):
     """See the module's docstring."""
 
     def __init__(self, d: DecoderDescription, tensors: Tensors, room: int, cache_dtype: str = "float32") -> None:
-        """room: for so many positions there will be keys and values, held in cache_dtype."""
+        """room: for so many positions there will be keys and values, held in cache_dtype; "int8": as rows in eight bits."""
         row = d.architecture
         table = tensors.take("token_embd.weight", (d.vocabulary, d.width))
         self.embedding, tied = embeddings(table)
@@ -261,11 +271,24 @@ class Decoder(Module):
     def states(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The shapes and types of the states by name."""
         held = {
-            f"{what}_{i}": (shape, self.cache_dtype if what in (KEYS, VALUES) else "float32")
+            f"{what}_{i}": self._held(what, shape)
             for i, layer in enumerate(self.layers)
             for what, shape in layer.mixer.states(self.room).items()
         }
         return {**held, LATEST: ((1,), "int32")}
+
+    def _held(self, what: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+        if what not in (KEYS, VALUES):
+            return shape, "float32"
+        if self.cache_dtype != "int8":
+            return shape, self.cache_dtype
+        *outer, size = shape
+        if size % EIGHT_BIT_BLOCK:
+            raise InputError(
+                f'cache_dtype: "int8" takes heads of a multiple of {EIGHT_BIT_BLOCK} numbers, and {what} of this model have {size}; load '
+                'it with "float16"'
+            )
+        return (*outer, words_of_row(size)), "int32"
 
     def forward(
         self, ids: Tensor, keys: Tensor, rows: Tensor, sampling: Tensor, before: Tensor, latest: Tensor, **states: Tensor

@@ -44,7 +44,9 @@ DEFAULT_CONTEXT: Final = 4096
 COMPUTED_IN: Final = {"auto": "int16", "int16": "int16", "int8": "packed_int8", "float32": "float32"}
 """`activations` ↦ those of the compiler."""
 CACHE_DTYPES: Final = {"auto": "float16", "int16": "float16", "int8": "float16", "float32": "float32"}
-"""`activations` ↦ the type of keys and values that are held."""
+"""`activations` ↦ the type of keys and values that are held, by default."""
+HELD_IN: Final = ("float16", "float32", "int8")
+"""All of these types."""
 MAX_CONSTRAINTS: Final = 16
 """Schemas and regular expressions whose automata are kept."""
 _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
@@ -72,9 +74,9 @@ def load(
     twice), which changes probabilities by about 1e-3 of themselves; with "int8", those with 4 bits take integers of which 8 bits count:
     faster once more, and less accurate. weights: rounds matrices that the file has as floats to "q4_0", "q4_1",
     "q4_k", "q8_0" or "int4", the tables of tokens to "q8_0"; packed ones stay as they are. cache_dtype: the type in which the keys and
-    values of conversations are held: "float16", which changes probabilities by about 1e-3 of themselves, or "float32", which takes
-    twice the memory. None: "float32" with activations "float32", otherwise "float16". chat_template: a file in Jinja's language in place of
-    the model's own template, which some GGUF files lack.
+    values of conversations are held: "float16", which changes probabilities by about 1e-3 of themselves, "float32", in twice the memory,
+    or "int8", in 9 sixteenths of it, less accurate. None: "float32" with activations "float32", otherwise "float16". chat_template: a
+    file in Jinja's language in place of the model's own template, which some GGUF files lack.
     """
     return LanguageModel(path, device, context, activations, weights, cache_dtype, chat_template)
 
@@ -100,10 +102,8 @@ class LanguageModel:
         if weights is not None and weights not in FORMS:
             raise InputError(f"weights: got {weights!r:.40}, expected one of {', '.join(FORMS)}")
         cache_dtype = CACHE_DTYPES[activations] if cache_dtype is None else cache_dtype
-        if cache_dtype not in CACHE_DTYPES.values():
-            raise InputError(
-                f"cache_dtype: got {cache_dtype!r:.40}, expected one of {', '.join(CACHE_DTYPES.values())}"
-            )
+        if cache_dtype not in HELD_IN:
+            raise InputError(f"cache_dtype: got {cache_dtype!r:.40}, expected one of {', '.join(HELD_IN)}")
         files = open_model(path, context)
         if weights is not None:
             files.tensors.round(weights)

@@ -43,13 +43,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("form", [packed, tiny_folder])
-@pytest.mark.parametrize("case", CASES)
-def test_pages_write_what_python_does(case: str, form: Any, tmp_path: Path, browser: Any) -> None:
+@pytest.mark.parametrize(("case", "held"), [*((case, None) for case in CASES), ("qwen3", "int8")])
+def test_pages_write_what_python_does(case: str, held: str | None, form: Any, tmp_path: Path, browser: Any) -> None:
     source, folder = form(tmp_path / "model", case), tmp_path / "chat"
-    llm = sg.language.load(source, "wasm", context=CONTEXT)
+    llm = sg.language.load(source, "wasm", context=CONTEXT, cache_dtype=held)
     wanted = llm.chat(MESSAGES, temperature=0, max_tokens=12).text
     # Floats, which WebGPU computes in, may decide a near tie otherwise than integers of 16 bits.
-    in_floats = sg.language.load(source, "numpy", context=CONTEXT).chat(MESSAGES, temperature=0, max_tokens=12).text
+    floats = sg.language.load(source, "numpy", context=CONTEXT, cache_dtype=held)
+    in_floats = floats.chat(MESSAGES, temperature=0, max_tokens=12).text
     sg.export(llm, folder)
     given = {
         "messages": MESSAGES,

@@ -88,16 +88,16 @@ process.stdout.write(JSON.stringify(found));
 
 @pytest.mark.slow
 @pytest.mark.full
-@pytest.mark.parametrize("case", ["llama3", "lfm2"])
-def test_a_page_and_python_go_on_from_each_others(tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "kind"), [("llama3", None), ("lfm2", None), ("qwen3", "int8")])
+def test_a_page_and_python_go_on_from_each_others(tmp_path: Path, case: str, kind: str | None) -> None:
     if shutil.which("node") is None:
         pytest.skip("no node here")
-    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf", case), "wasm", context=CONTEXT)
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf", case), "wasm", context=CONTEXT, cache_dtype=kind)
     sg.export(llm, tmp_path / "chat", targets=["wasm"])
     session = llm.session()
     session.feed(HELD)
     session.save(tmp_path / "python.safetensors")
-    other = sg.language.load(tiny_gguf(tmp_path / "other.gguf", "qwen3"), "numpy", context=CONTEXT)
+    other = sg.language.load(tiny_gguf(tmp_path / "other.gguf", "qwen2"), "numpy", context=CONTEXT)
     other.session().save(tmp_path / "other.safetensors")
     script = SCRIPT
     for name, value in (("FOLDER", f"{tmp_path.as_uri()}/"), ("HELD", HELD), ("MORE", MORE), ("CONTEXT", CONTEXT)):

@@ -87,7 +87,7 @@ def graph_of(case: Case, arrays: list[np.ndarray], kind: DType) -> Graph:
         # A head's size may be as large as a length: it stays.
         kept = a.shape[-1:] if len(inputs) < 3 else ()
         shape = [names.get(d, d) for d in a.shape[: a.ndim - len(kept)]]
-        own = bool_ if a.dtype == bool else float16 if a.dtype == np.float16 else kind
+        own = {np.bool_: bool_, np.float16: float16, np.int32: int32}.get(a.dtype.type, kind)
         inputs.append(b.input(f"x{len(inputs)}", (*shape, *kept), own))
     return Graph(tuple(inputs), (b.attention(*inputs, **case.attrs),), ("y",))
 
@@ -115,6 +115,31 @@ def test_attention_is_its_formula(masked: str, kind: DType, held: DType, run_gra
         assert got.dtype == arrays[0].dtype
         want = formula(*arrays, **case.attrs)
         np.testing.assert_allclose(got, want, 0, 1e-5 if kind is float32 else 4e-3, err_msg=str(case))
+
+
+IN_EIGHT_BITS = [
+    Case((1, 6, 1, 64), (1, 2, 300, 64), 64, None, {"causal": True, "past": 260, "keys": 261}),
+    Case((2, 4, 9, 32), (2, 2, 300, 32), 96, (9, 300)),
+    Case((3, 8, 7, 32), (3, 2, 90, 32), 64, None, {"causal": True, "past": 20}, open=True),
+]
+
+
+@runners("interpret", *slow("array", "numpy", "wasm", "webgpu"))
+def test_keys_and_values_may_be_rows_in_eight_bits(run_graph: Any, device_name: str) -> None:
+    rng = np.random.default_rng(2)
+    for case in IN_EIGHT_BITS[1:2] if device_name == "interpret" else IN_EIGHT_BITS:
+        given, floats = list[np.ndarray](), list[np.ndarray]()
+        for shape in (case.k, (*case.k[:-1], case.width)):
+            numbers = rng.integers(-127, 128, (*shape[:-1], shape[-1] // 32, 32), np.int8)
+            scales = rng.uniform(0.001, 0.02, (*numbers.shape[:-1], 1)).astype(np.float32)
+            words = np.concatenate([numbers.view(np.int32), scales.view(np.int32)], -1)
+            given.append(words.reshape(*shape[:-1], -1))
+            floats.append((numbers * scales).reshape(shape))
+        q = rng.standard_normal(case.q).astype(np.float32)
+        mask = [] if case.mask is None else [rng.standard_normal(case.mask).astype(np.float32)]
+        (got,) = run_graph(graph_of(case, [q, *given, *mask], float32), [q, *given, *mask])
+        want = formula(q, *floats, *mask, **case.attrs)
+        np.testing.assert_allclose(got, want, 0, 1e-5, err_msg=str(case))
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 The keys and the values of a head are packed as panels of COLUMNS, [panel][k][key] and [panel][key][column], filled up with
 zeros, as float32. A strip's queries, times the scale, are copied too. For few queries, a panel of keys is packed where the one before was, and
 values are read where they are. A block's scores lie in scratch while they become weights, and
-the strip's sums of values do until they are stored: of float16 all this is float32. The parts of a run share the strips.
+the strip's sums of values do until they are stored: of float16 all this is float32. Rows in eight bits (core/singe/ops/products/eight_bit_rows.py)
+are read as bytes, and multiplied by the scale of their block. The parts of a run share the strips.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from singe.extension import Attention, Dim, DType, Port, bool_, ceildiv, float32
+from singe.extension import EIGHT_BIT_BLOCK, Attention, Dim, DType, Port, bool_, ceildiv, float32, int8
 
 from ..code.elementary import falling_exp, four_halves
 from ..code.encode import Body, Function, integers, ops
@@ -41,6 +42,7 @@ FEW_QUERIES: Final = (4, *LAST_QUERIES)
 """The heights of tiles of values that are not packed."""
 SCORE_ROW_BYTES: Final = 4 * (MAX_KEYS_PER_BLOCK + 16)
 """Bytes from one row of scores to the next."""
+_SCALE_BYTES: Final = 4
 LEAST: Final = -3.4028234663852886e38
 _MAX: Final = ops("f32x4.pmax")  # keeps the first one if the second is NaN, which the weights then are
 _MAX_ONE: Final = ops("f32.max")
@@ -57,6 +59,15 @@ class Strips:
         a = self.a
         mask = () if a.mask_dtype is None else (Port(a.mask_dtype),)
         return (Port(a.dtype), Port(a.held), Port(a.held), *mask, Port(a.dtype, True))
+
+    @property
+    def kind(self) -> DType:
+        """The elements of keys and values."""
+        return int8 if self.a.packed else self.a.held
+
+    def bytes(self, count: int) -> int:
+        """The bytes of so many, with the scales between them."""
+        return count * self.kind.size + self.a.packed * (count // EIGHT_BIT_BLOCK) * _SCALE_BYTES
 
     @cached_property
     def count(self) -> Dim:
@@ -143,9 +154,26 @@ class _Template:
         """An element as float32."""
         return F32(at.push, elements.load(dtype, offset))
 
-    def _four(self, at: I32, dtype: DType, offset: int = 0) -> F32x4:
-        """Four neighbours, as float32."""
-        return at.f32x4(offset) if dtype is float32 else four_halves(self.w, at, offset)
+    def _four(self, at: I32, dtype: DType, offset: int = 0, scale: F32x4 | None = None) -> F32x4:
+        """Four neighbours, as float32, times a scale if there is one."""
+        if dtype is int8:
+            four = I32x4(at.push, elements.load_lanes(int8, offset)).as_floats()
+        else:
+            four = at.f32x4(offset) if dtype is float32 else four_halves(self.w, at, offset)
+        return four if scale is None else four * scale
+
+    def _scale(self, block: I32, offset: int = 0) -> F32x4 | None:
+        """The scale of the block of a row that begins at a place, if there are scales."""
+        return self.w.f32x4(block.f32x4(offset + EIGHT_BIT_BLOCK, "v128.load32_splat")) if self.a.packed else None
+
+    @contextmanager
+    def _blocks(self, count: int) -> Iterator[int]:
+        """Go through the blocks of a row; without scales it is one. Gives their size."""
+        if not self.a.packed:
+            yield count
+            return
+        with self.w.loop(self.w.i32(), count, EIGHT_BIT_BLOCK, start=0):
+            yield EIGHT_BIT_BLOCK
 
     def _copy(self, to: I32, source: I32, count: int, dtype: DType, scale: float = 1.0) -> None:
         """Copy neighbours, times a scale, as float32; both locals move on."""
@@ -175,8 +203,8 @@ class _Template:
 
     def _pack_panel(self, point: I32, key: I32, to: I32) -> None:
         """The panel that a key begins, four keys by four elements at a time."""
-        w, a, kind = self.w, self.a, self.a.held
-        size, (fours, rest) = a.size * kind.size, divmod(a.size, 4)
+        w, a, kind = self.w, self.a, self.s.kind
+        size, rest = self.s.bytes(a.size), a.size % 4
         with w.scope():
             start = w.i32(I32(number=1) + point * self.low.size(a.room) * size)
             for half in range(0, COLUMNS, 4):
@@ -186,13 +214,19 @@ class _Template:
                     own = w.i32(key + half + i)
                     w.set(line, start + minimum(own, line) * size)
                 put, turn = w.i32(to + 4 * half), w.i32()
-                if fours:
-                    with w.loop(turn, fours, start=0):
-                        for k, column in enumerate(_turned(w, [self._four(line, kind).integers() for line in lines])):
-                            w.store(put, column, 4 * COLUMNS * k)
+                with self._blocks(a.size) as count:
+                    scales = [self._scale(line) for line in lines]
+                    if count >= 4:
+                        with w.loop(turn, count // 4, start=0):
+                            fours = [self._four(line, kind, 0, y) for line, y in zip(lines, scales, strict=True)]
+                            for k, column in enumerate(_turned(w, [four.integers() for four in fours])):
+                                w.store(put, column, 4 * COLUMNS * k)
+                            for line in lines:
+                                w.add(line, 4 * kind.size)
+                            w.add(put, 16 * COLUMNS)
+                    if a.packed:
                         for line in lines:
-                            w.add(line, 4 * kind.size)
-                        w.add(put, 16 * COLUMNS)
+                            w.add(line, _SCALE_BYTES)
                 if rest:
                     with w.loop(turn, rest, start=0):
                         for i, line in enumerate(lines):
@@ -202,11 +236,11 @@ class _Template:
 
     def _pack_values(self, point: I32) -> None:
         """[panel][key][column]."""
-        w, s, a = self.w, self.s, self.a
+        w, s, a, kind = self.w, self.s, self.a, self.s.kind
         padded = w.simple(self.low.size(s.padded))
         with w.scope():
             start = w.i32(self.at + self.low.size(s.values))
-            line = w.i32(I32(number=2) + point * self.low.size(a.room) * (a.width * a.held.size))
+            line = w.i32(I32(number=2) + point * self.low.size(a.room) * s.bytes(a.width))
             key, panel = w.i32(), w.i32(padded * (4 * COLUMNS))
             with w.loop(key, self.keys, start=0):
                 to = w.i32(start + key * (4 * COLUMNS))
@@ -215,13 +249,14 @@ class _Template:
                     if count < COLUMNS:
                         self._zeros(put, 4 * COLUMNS)
                     if count == COLUMNS:
+                        scale = self._scale(line, s.bytes(column - column % EIGHT_BIT_BLOCK))
                         for i in range(2):
-                            w.store(put, self._four(line, a.held, (column + 4 * i) * a.held.size), 16 * i)
+                            w.store(put, self._four(line, kind, s.bytes(column) + 4 * i * kind.size, scale), 16 * i)
                     else:
-                        source = w.i32(line + column * a.held.size)
-                        self._copy(put, source, count, a.held)
+                        source = w.i32(line + column * kind.size)
+                        self._copy(put, source, count, kind)
                     w.add(to, panel)
-                w.add(line, a.width * a.held.size)
+                w.add(line, s.bytes(a.width))
             with w.loop(key, padded):
                 to = w.i32(start + key * (4 * COLUMNS))
                 for _ in range(0, a.width, COLUMNS):
@@ -332,24 +367,29 @@ class _Template:
 
     def _add_values_in_place(self, point: I32, base: I32, keys: I32, count: I32) -> None:
         """The same, of values where they are."""
-        w, s, a = self.w, self.s, self.a
-        line = a.held.size * a.width
+        w, s, a, kind = self.w, self.s, self.a, self.s.kind
+        line = s.bytes(a.width)
         with w.scope():
             row, column = w.i32(), w.i32()
             start = w.i32(I32(number=2) + (point * self.low.size(a.room) + base) * line)
             whole, end = w.i32(start + (keys & -STEPS_IN_PLACE) * line), w.i32(start + keys * line)
-            with w.loop(column, line, a.held.size * COLUMNS, start=0):
+            with w.loop(column, a.width * kind.size, kind.size * COLUMNS, start=0):
+                place = block = column
+                if a.packed:
+                    block = w.i32(column // EIGHT_BIT_BLOCK * s.bytes(EIGHT_BIT_BLOCK))
+                    place = w.i32(block + column % EIGHT_BIT_BLOCK)
                 w.set(row, 0)
                 for height in FEW_QUERIES:
                     with self._tiles(count, height, row):
-                        put = w.i32(self.at + s.sums + column * (4 // a.held.size) + row * (4 * s.wide))
+                        put = w.i32(self.at + s.sums + column * (4 // kind.size) + row * (4 * s.wide))
                         total = [[w.f32x4(put.f32x4(4 * s.wide * i + 16 * j)) for j in range(2)] for i in range(height)]
                         weights = w.i32(self.at + s.scores + row * SCORE_ROW_BYTES)
                         rows = [TilePlace(weights, SCORE_ROW_BYTES * i) for i in range(height)]
-                        at = w.i32(start + column)
+                        at = w.i32(start)
                         for limit, steps in ((whole, STEPS_IN_PLACE), (end, 1)):
-                            with w.loop(at, w.i32(limit + column), steps * line):
-                                self._steps(total, rows, at, steps, line, a.held, False)
+                            with w.loop(at, limit, steps * line):
+                                values = w.i32(at + block) if a.packed else at
+                                self._steps(total, rows, w.i32(at + place), steps, line, kind, values)
                         _put(w, total, put, 4 * s.wide)
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
@@ -377,23 +417,25 @@ class _Template:
         count: int,
         line: int = 4 * COLUMNS,
         dtype: DType = float32,
-        moves: bool = True,
+        values: I32 | None = None,
     ) -> None:
-        """line: bytes from a row of the panel, of these elements, to the next. moves: whether the pointer to it is moved on."""
+        """line: bytes from a row of the panel, of these elements, to the next. values: where the first one's block begins, if they are values
+        where they are; otherwise the pointer to the panel is moved on."""
         if not count:
             return
         w = self.w
         with w.scope():
-            for k, values in enumerate(broadcasts(w, rows, count, self.fours)):
+            for k, factors in enumerate(broadcasts(w, rows, count, self.fours)):
                 with w.scope():
-                    columns = [w.f32x4(self._four(b, dtype, line * k + 4 * dtype.size * j)) for j in range(2)]
+                    scale = None if values is None else self._scale(values, line * k)
+                    columns = [w.f32x4(self._four(b, dtype, line * k + 4 * dtype.size * j, scale)) for j in range(2)]
                     one = w.f32x4()
-                    for value, sums in zip(values, total, strict=True):
+                    for value, sums in zip(factors, total, strict=True):
                         w.set(one, value)
                         for into, column in zip(sums, columns, strict=True):
                             w.multiply_add(into, one, column)
         w.add(rows[0].pointer, 4 * count)
-        if moves:
+        if values is None:
             w.add(b, line * count)
 
     # --- weights

@@ -6,6 +6,7 @@ from . import (  # noqa: F401 (each registers its rows)
     blocks_int16,
     contract,
     distance,
+    eight_bit_rows,
     einsum,
     elimination,
     fourier,

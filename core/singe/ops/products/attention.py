@@ -2,13 +2,14 @@
 
 q is (…, heads, queries, size), k (…, heads of keys, keys, size), v (…, heads of keys, keys, size of values). If there are
 fewer heads of keys, each serves a group of as many neighbouring heads of q. mask broadcasts to (…, heads, queries, keys):
-bools say which keys a query sees, floats are added to its scores. A query that sees no key gets zeros.
+bools say which keys a query sees, floats are added to its scores. A query that sees no key gets zeros. Keys and values may also be
+rows in eight bits (eight_bit_rows.py).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
 from ..kinds import Composite, as_dtype, register
 from ..movement.move import amount, numbered, numbered_along
+from .eight_bit_rows import floats_of_rows
+
+HELD: Final = (*FLOATS, int32)
+"""The types in which keys and values are stored."""
 
 
 class Attended(NamedTuple):
@@ -38,14 +43,14 @@ def attend(
     """Attention with its steps. sink: scores (…, heads, 1, 1) of one more key, which has no value. The softmax is computed
     in `precision`, a compute type; by default in that of q. keys: how many of the first keys are in use; None for all. Keys and
     values of another type are computed in that of q."""
-    for what, x in (("queries", q), ("keys", k), ("values", v)):
-        if len(x.shape) < 2 or x.dtype not in FLOATS:
+    for what, x, kinds in (("queries", q, FLOATS), ("keys", k, HELD), ("values", v, HELD)):
+        if len(x.shape) < 2 or x.dtype not in kinds:
             raise ShapeError(
                 f"attention: got {what} {x.dtype}{show(x.shape)}; expected floats (…, heads, length, size)"
             )
     if keys is not None:
         k, v = (_first(b, x, keys) for x in (k, v))
-    k, v = (as_dtype(b, x, q.dtype) for x in (k, v))
+    k, v = (floats_of_rows(b, x, q.dtype) if x.dtype is int32 else as_dtype(b, x, q.dtype) for x in (k, v))
     wide = precision or q.dtype.compute
     scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
     capped = scores
@@ -167,7 +172,7 @@ def _rotary_embedding(b: Any, x: Any, cos: Any, sin: Any, *, interleaved: bool =
 register(
     Composite(name="attention", doc="softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. "
               "causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; "
-              "keys: how many of the first keys are in use. Keys and values that are stored in another type are computed in that of q",
+              "keys: how many of the first keys are in use. Keys and values that are stored in another type, or in eight bits, are computed in that of q",
               lower=_attention, function=True, dtypes=FLOATS, tolerance=64, floor=1e-5),
     Composite(name="rotary_embedding", doc="pairs of elements of the last axis turned by angles with these cosines and sines: an element of "
               "the first half and one of the second, or interleaved: neighbours", lower=_rotary_embedding,

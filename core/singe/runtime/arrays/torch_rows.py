@@ -15,6 +15,7 @@ import torch.nn.functional as F  # pyright: ignore[reportMissingImports]
 
 from ...errors import DeviceError
 from ...ir.arrays.adapter import Array
+from ...ir.attention import WORDS_OF_A_BLOCK
 
 POOLS: Final[Mapping[str, Mapping[int, str]]] = {
     "max": {1: "max_pool1d", 2: "max_pool2d", 3: "max_pool3d"},
@@ -158,7 +159,7 @@ def attention(
 ) -> Array:  # fmt: skip
     if keys is not None:
         k, v = k[..., :keys, :], v[..., :keys, :]
-    k, v = (x.to(q.dtype) for x in (k, v))
+    k, v = ((_floats_of_rows(x) if x.dtype is torch.int32 else x).to(q.dtype) for x in (k, v))
     if q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
         k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     scale = scale or 1 / math.sqrt(max(q.shape[-1], 1))
@@ -177,6 +178,13 @@ def attention(
     if mask is not None or causal:  # a query that sees no key gets zeros
         weights = torch.where(scores.amax(-1, keepdim=True) == -math.inf, 0.0, weights)
     return torch.matmul(weights, _wide(v)).to(v.dtype)
+
+
+def _floats_of_rows(rows: Array) -> Array:
+    """The numbers that rows in eight bits stand for (ops/products/eight_bit_rows.py)."""
+    blocks = rows.unflatten(-1, (-1, WORDS_OF_A_BLOCK))
+    numbers, scales = blocks[..., :-1].contiguous(), blocks[..., -1:].contiguous()
+    return (numbers.view(torch.int8) * scales.view(torch.float32)).flatten(-2)
 
 
 def joint_norm(*several: Array) -> Array:

@@ -41,8 +41,8 @@ def add_conversations(add: Callable[..., Any], of: str) -> None:
     """add: of a command, or of a group of its options."""
     add("--context", metavar="N", type=positive, help=f"{of}tokens for which there is room (default: 4096)")
     add(
-        "--cache-dtype", choices=("float16", "float32"),
-        help=f"{of}the type in which keys and values are held (default: float16)",
+        "--cache-dtype", choices=("float16", "float32", "int8"),
+        help=f"{of}the type in which keys and values are held: int8 takes little more than half of float16's memory, less accurate (default: float16)",
     )  # fmt: skip
     text = f"{of}a chat template in Jinja's language, in place of the model's own, which some GGUF files lack"
     add("--chat-template", metavar="FILE", help=text)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from singe.extension import Attention, Dim, Port, bool_, ceildiv, float32
+from singe.extension import EIGHT_BIT_BLOCK, WORDS_OF_A_BLOCK, Attention, Dim, Port, bool_, ceildiv, float32
 
 from ...code.shader import Shader
 from ...code.statements import Statements
@@ -138,7 +138,12 @@ class AttentionParts:
     def _put_load(self, name: str, port: int, width: int) -> None:
         """The function that loads vector `at` of a line of q, k or v."""
         shader, out = self.shader, Statements(self.shader)
-        if width % VECTOR_LENGTH == 0 and shader.has_vectors(port):
+        if self.a.packed and name != "q":
+            each, words = WORDS_OF_A_BLOCK - 1, width // EIGHT_BIT_BLOCK * WORDS_OF_A_BLOCK
+            out.put(f"let block = line * {words}i + at / {each}i * {WORDS_OF_A_BLOCK}i;")
+            word, scale = (shader.load(port, f"(block + {at})") for at in (f"at % {each}i", f"{each}i"))
+            out.put(f"return vec4<f32>(four_bytes({word})) * bitcast<f32>({scale});")
+        elif width % VECTOR_LENGTH == 0 and shader.has_vectors(port):
             out.put(f"return {shader.load_four(port, f'line * {width // VECTOR_LENGTH}i + at')};")
         else:
             out.put(f"let first = line * {width}i + at * {VECTOR_LENGTH}i;")

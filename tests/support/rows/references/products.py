@@ -201,6 +201,18 @@ def attention(
     return each((*outer, queries, v.shape[-1]), q.dtype, element)
 
 
+def eight_bit_rows(x: np.ndarray) -> np.ndarray:
+    """Each block of 32 alone, as bytes."""
+    *outer, size = x.shape
+
+    def block(x: np.ndarray) -> np.ndarray:
+        scale = np.abs(x).max() * np.float32(1 / 127)
+        return np.frombuffer(np.rint(x / (scale or 1)).astype("<i1").tobytes() + scale.tobytes(), "<i4")
+
+    blocks = [block(one) for one in x.astype(np.float32).reshape(-1, 32)]
+    return np.array(blocks, np.int32).reshape(*outer, size // 32 * 9)
+
+
 def rotary_embedding(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool = False) -> np.ndarray:
     pairs, out = cos.shape[-1], x.copy()
     for i in range(pairs):
@@ -250,6 +262,7 @@ def distances(x: np.ndarray, y: np.ndarray, squared: bool = False) -> np.ndarray
 
 REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "attention": attention,
+    "eight_bit_rows": eight_bit_rows,
     "rotary_embedding": rotary_embedding,
     "dot_blocks": dot_blocks,
     "dot_blocks_int16": dot_blocks_int16,

@@ -183,6 +183,7 @@ ATTENTION = [
 
 SAMPLES: dict[str, list[Sample]] = {
     "attention": ATTENTION,
+    "eight_bit_rows": [S((2, 3, 64)), S((N, 32)), S((0, 32))],
     "rotary_embedding": [
         S((2, 3, 6), (3, 3), (3, 3)),
         S((2, 3, 6), (2, 1, 2), (2, 1, 2)),
