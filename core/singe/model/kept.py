@@ -267,7 +267,9 @@ class KeptModel(Model):
 
     def _keep_signature(self) -> None:
         self._needed_as_kept: Needed | None = self.needed
-        self._kept.keep_signature(self, self._files)
+        outputs = tuple(o.name for o in self.outputs)
+        if outputs == self.source.output_names:  # lists and dicts are made of several outputs
+            self._kept.keep_signature(self, self._files)
 
     def _key(self, sizes: Mapping[str, int], values: Values) -> Any:
         """What the Program for these sizes and values is kept under."""

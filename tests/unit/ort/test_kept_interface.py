@@ -16,6 +16,7 @@ from calls import (
     CLASSES,
     DEFAULT,
     FEED,
+    MAKES_SEQUENCE,
     ONE_NAME,
     OPTIONAL,
     RANKLESS,
@@ -93,6 +94,18 @@ def test_the_next_session_says_the_same(
     assert decoded() == (2 if name in KEPT else 3)
     assert first == second == third
     assert first[1].custom_metadata_map == {"names": "{0: 'cat'}", "": "empty"}
+
+
+@pytest.mark.parametrize("name", ["wasm", "numpy"])
+def test_the_next_session_gives_a_list_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINGE_DEVICE", name)
+    x = np.arange(3, dtype=np.float32)
+    for _ in range(2):
+        try:
+            (found,) = ort.InferenceSession(MAKES_SEQUENCE).run(None, {"x": x})
+        except sg.DeviceError as e:
+            pytest.skip(f"no device {name}: {e}")
+        assert [part.tolist() for part in found] == [x.tolist()] * 2
 
 
 def test_sizes_of_the_options_are_kept_apart(decoded: Count) -> None:
