@@ -91,6 +91,11 @@ class Profile:
     layers: tuple[LayerTime, ...] = ()
     """In the order of the run; none if it is not known of what the Program was made."""
 
+    @property
+    def steps(self) -> list[Mapping[str, Any]]:
+        """Those events of `trace` that are of the device's steps."""
+        return [event for event in self.trace if event["ph"] == "X" and event["tid"] == _DEVICE]
+
     def __str__(self) -> str:
         """A table by time, which adds up to the run; and one of layers, in their order."""
         columns = [

@@ -52,7 +52,9 @@ class IOBinding:
     ) -> None:
         """Bind an input to memory at an address."""
         self._known(name)
-        self._inputs[name] = OrtValue._of(_at(name, device_type, device_id, element_type, shape, buffer_ptr))
+        self._inputs[name] = OrtValue._of(
+            _at(name, OrtDevice.make(device_type, device_id), element_type, shape, buffer_ptr)
+        )
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Bind an input to an OrtValue."""
@@ -60,14 +62,15 @@ class IOBinding:
         self._inputs[name] = ortvalue
 
     def bind_output(
-        self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+        self, name: str, device_type: str | OrtDevice = "cpu", device_id: int = 0, element_type: Any = None,
         shape: Sequence[int] | None = None, buffer_ptr: int | None = None,
     ) -> None:  # fmt: skip
         """Ask for an output on a device; with an address, it is written there."""
+        place = device_type if isinstance(device_type, OrtDevice) else OrtDevice.make(device_type, device_id)
         if buffer_ptr is None:
-            self._outputs[name] = device_of(OrtDevice(device_type, device_id).name, device_id)
+            self._outputs[name] = device_of(place.name, place.device_id())
         else:
-            self._outputs[name] = OrtValue._of(_at(name, device_type, device_id, element_type, shape or (), buffer_ptr))
+            self._outputs[name] = OrtValue._of(_at(name, place, element_type, shape or (), buffer_ptr))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Ask for an output, which is written into an OrtValue."""
@@ -137,11 +140,8 @@ def _moved(value: Any, place: Device | None) -> Any:
     return PlacedTensor.of(own(value), place) if place is not None and isinstance(value, np.ndarray) else value
 
 
-def _at(
-    name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], address: int
-) -> np.ndarray:
+def _at(name: str, on: OrtDevice, element_type: Any, shape: Sequence[int], address: int) -> np.ndarray:
     """The memory at an address of this process as an array."""
-    on = OrtDevice(device_type, device_id)
     if on.device_type():
         raise ValueKindError(
             f"{name!r}: got an address on {on.name}, expected one of this process's memory: bind an array, or an OrtValue of "

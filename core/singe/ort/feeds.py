@@ -100,9 +100,11 @@ def _array(value: Any, kind: OnnxType, spec: OnnxValue) -> np.ndarray:
     if value is None:
         raise Fail(f"Missing Input: {spec.name}: got None, expected {tensor_type(wanted.name)}; {_HOW}")
     if not isinstance(value, np.ndarray):
-        taken = f"numpy.array({value!r:.20}, {wanted.name!r})" if isinstance(value, (int, float, np.generic)) else _HOW
+        taken = (
+            f"give numpy.array({value!r:.20}, {wanted.name!r})" if isinstance(value, (int, float, np.generic)) else _HOW
+        )
         raise ValueKindError(
-            f"Unable to handle object of type {type(value)}: input {spec.name!r} expected {tensor_type(wanted.name)}; give {taken}"
+            f"Unable to handle object of type {type(value)}: input {spec.name!r} expected {tensor_type(wanted.name)}; {taken}"
         )
     if value.dtype.kind in "USO":
         if wanted is not string:

@@ -16,7 +16,7 @@ from .settings.stand_in import NAME
 _HERE: Final = __name__.rpartition(".")[0]
 _MODULES: Final = (
     "", ".backend", ".capi", ".capi._pybind_state", ".capi.onnxruntime_inference_collection", ".capi.onnxruntime_pybind11_state",
-    ".capi.onnxruntime_validation",
+    ".capi.onnxruntime_validation", ".transformers", ".transformers.io_binding_helper",
 )  # fmt: skip
 """The modules of onnxruntime that there are here."""
 

@@ -179,21 +179,9 @@ class RunOptions(_Options):
         return self._entries[key]
 
 
-PROFILE: Final = "enable_profiling: no profile is written; `singe bench MODEL --profile` shows the time of each kernel"
-OPTIMISED: Final = (
-    "optimized_model_filepath: no file is written; `singe compile MODEL -o FILE` writes what Singe made of a model"
-)
 DENOTED: Final = (
     "add_free_dimension_override_by_denotation: sizes stay open; name them with add_free_dimension_override_by_name"
 )
-
-
-def not_honoured(options: SessionOptions) -> list[str]:
-    """What options ask for that is not done."""
-    asked = (
-        (options.enable_profiling, PROFILE), (options.optimized_model_filepath, OPTIMISED), (options._denoted, DENOTED),
-    )  # fmt: skip
-    return [text for wanted, text in asked if wanted]
 
 
 def _texts(what: str, key: object, value: object) -> None:

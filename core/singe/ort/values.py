@@ -35,11 +35,13 @@ _TYPES: Final = dict(  # noqa: C408 (these are onnxruntime's words)
 
 
 class OrtDevice:
-    """A device's type and number."""
+    """A device's type and number: `OrtDevice.make("cuda", 0)`, or, as onnxruntime's inner class is called,
+    `OrtDevice(OrtDevice.cuda(), OrtDevice.default_memory(), 0)`."""
 
-    def __init__(self, name: str, device_id: int = 0, vendor_id: int = -1) -> None:
+    def __init__(self, name: str, memory: int = 0, device_id: int = 0, vendor_id: int = -1) -> None:
+        """memory: of the kinds of onnxruntime, Singe's devices have the default one."""
         known = dict.fromkeys((*_TYPES, *backend_names()))
-        if name.lower() not in known:
+        if not isinstance(name, str) or name.lower() not in known:
             raise InputError(f"Unsupported device type: {name!r:.40}; expected one of {', '.join(known)}")
         self.name: Final = name.lower()
         self._id = int(device_id)
@@ -49,7 +51,32 @@ class OrtDevice:
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
         """A device by its name: "cpu", "cuda", "webgpu"."""
-        return OrtDevice(ort_device_name, device_id, vendor_id)
+        return OrtDevice(ort_device_name, 0, device_id, vendor_id)
+
+    @staticmethod
+    def cpu() -> str:
+        """What makes a device of this process's memory."""
+        return "cpu"
+
+    @staticmethod
+    def cuda() -> str:
+        """What makes a device of a GPU of CUDA."""
+        return "cuda"
+
+    @staticmethod
+    def webgpu() -> str:
+        """What makes a device of a GPU of WebGPU."""
+        return "webgpu"
+
+    @staticmethod
+    def dml() -> str:
+        """What makes a device of DirectML, which Singe lacks."""
+        return "dml"
+
+    @staticmethod
+    def default_memory() -> int:
+        """The kind of a device's memory: 0, the default."""
+        return 0
 
     def device_id(self) -> int:
         """Its number among devices of its type."""
@@ -97,14 +124,14 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(
-        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+        cls, numpy_obj: np.ndarray, /, device_type: str | OrtDevice = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         """An OrtValue over the memory of an array, or on a device with a copy of it."""
         if not isinstance(numpy_obj, np.ndarray) or dtype_of(numpy_obj) is None:
             given = numpy_obj.dtype if isinstance(numpy_obj, np.ndarray) else type(numpy_obj).__name__
             raise ValueKindError(f"ortvalue_from_numpy: got {given}, expected an array of numbers")
         return cls._on(
-            OrtDevice(device_type, device_id, vendor_id),
+            device_type if isinstance(device_type, OrtDevice) else OrtDevice.make(device_type, device_id, vendor_id),
             np.ascontiguousarray(numpy_obj) if numpy_obj.ndim else numpy_obj,
         )
 
@@ -132,7 +159,7 @@ class OrtValue:
     ) -> OrtValue:  # fmt: skip
         """An OrtValue of zeros."""
         kind = element_of(element_type)
-        place = OrtDevice(device_type if memory_info is None else memory_info.name, device_id, vendor_id)
+        place = OrtDevice.make(device_type if memory_info is None else memory_info.name, device_id, vendor_id)
         return cls._on(place, outward(np.zeros(tuple(shape), kind.numpy)))
 
     @classmethod

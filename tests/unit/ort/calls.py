@@ -334,6 +334,18 @@ def emptied(_: Any, binding: Any) -> Any:
     binding.clear_binding_inputs()
 
 
+def inner(ort: Any) -> Any:
+    """A run by the classes and methods of the inner module, as some programs call them."""
+    state, s = ort.capi._pybind_state, session(ort, TWO)
+    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+    binding = s.io_binding()._iobinding
+    binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(X)._ortvalue)
+    binding.bind_ortvalue_input("y", state.OrtValue.ortvalue_from_numpy(Y, device))
+    binding.bind_output("z", device)
+    s._sess.run_with_iobinding(binding, ort.RunOptions())
+    return [v.numpy() for v in binding.get_outputs()], (device.device_type(), device.device_id())
+
+
 class Arraylike:
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         return X
@@ -504,6 +516,7 @@ CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "an OrtValue of another shape bound": bound(to_value((3, 3))),
     "an address bound": bound(to_address(np.float32)),
     "an address of another type bound": bound(to_address(np.int32)),
+    "an output bound to a device of the inner module": inner,
     "outputs cleared": bound(cleared),
     "inputs cleared": bound(emptied),
     # The module

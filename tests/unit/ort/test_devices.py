@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import warnings
 import weakref
@@ -12,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from calls import ADD, DEFAULT, FEED, ONE_NAME, RANKLESS, SEQUENCE, TWO, X, Y, typed
+from calls import ADD, DEFAULT, FEED, ONE_NAME, RANKLESS, SEQUENCE, TWO, X, Y, file, node, typed
 from devices import slow
+from onnx import TensorProto, numpy_helper
 
 import singe as sg
 from singe import ort
@@ -124,16 +126,53 @@ def test_what_changes_no_answer_is_not_said() -> None:
         np.testing.assert_allclose(ort.InferenceSession(ADD, options).run(None, FEED)[0], X + 1)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [("enable_profiling", True, r"singe bench"), ("optimized_model_filepath", "out.onnx", r"singe compile")],
-)
-def test_files_that_are_not_written_are_said(option: str, value: object, said: str) -> None:
+def test_the_optimised_model_is_a_file_that_answers_alike(tmp_path: Path) -> None:
+    """Weights of a file beside the model go with it."""
+    weight = numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")
+    weighted = file(
+        [node("Add", "x w", "z")], [("x", TensorProto.FLOAT, ["N", 3])], [("z", TensorProto.FLOAT, ["N", 3])], [weight]
+    )
+    made = onnx.load_from_string(weighted)
+    (tmp_path / "first").mkdir()
+    onnx.save(made, tmp_path / "first" / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    options, out = ort.SessionOptions(), tmp_path / "second" / "out.onnx"
+    options.optimized_model_filepath = str(out)
+    refused = pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match="cannot be written")
+    with pytest.warns(UserWarning, match="as it was given"), refused:
+        ort.InferenceSession(weighted, options)
+    out.parent.mkdir()
+    for model in (weighted, tmp_path / "first" / "m.onnx"):
+        (expected,) = ort.InferenceSession(model, options).run(None, {"x": X})
+        np.testing.assert_array_equal(ort.InferenceSession(out).run(None, {"x": X})[0], expected)
+    before = out.read_bytes()
+    ort.InferenceSession(out, options)  # onto itself
+    assert out.read_bytes() == before
+    options.add_free_dimension_override_by_name("N", 2)
+    options.optimized_model_filepath = str(tmp_path / "third.onnx")
+    with pytest.warns(UserWarning, match="no file is written"):
+        ort.InferenceSession(weighted, options)
+    assert not (tmp_path / "third.onnx").exists()
+
+
+def test_a_profile_has_each_run_and_the_steps_of_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     options = ort.SessionOptions()
-    setattr(options, option, value)
-    with pytest.warns(UserWarning, match=said):
-        session = ort.InferenceSession(ADD, options)
-    assert session.end_profiling() == ""
+    options.enable_profiling, options.profile_file_prefix = True, "times"
+    session = ort.InferenceSession(ADD, options, providers=[("SingeExecutionProvider", {"device": name})])
+    for _ in range(2):
+        session.run(None, FEED)
+    assert session.get_profiling_start_time_ns() > 0
+    path = Path(session.end_profiling())
+    events = json.loads(path.read_text())
+    assert path.name.startswith("times_")
+    assert [e["name"] for e in events if e["cat"] == "Session"] == ["model_run"] * 2
+    steps = [e for e in events if e["cat"] == "Node"]
+    assert steps
+    assert all(e["args"]["provider"] == "SingeExecutionProvider" and e["dur"] >= 0 for e in steps)
+    assert session.end_profiling() == ""  # it has ended
+    assert ort.InferenceSession(ADD).end_profiling() == ""
 
 
 def test_native_libraries_of_ops_are_refused(tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ assert importlib.metadata.version("onnxruntime") == ort.__version__
 assert importlib.util.find_spec("onnxruntime") is not None
 assert "onnxruntime" in {d.metadata["Name"] for d in importlib.metadata.distributions()}
 singe.ort.install()  # once more does nothing
-for name in ("tools", "quantization", "transformers", "training", "session"):
+assert importlib.util.find_spec("onnxruntime.capi") is not None
+lacking = ("tools", "quantization", "transformers.optimizer", "training")
+assert not any(importlib.util.find_spec(f"onnxruntime.{name}") for name in lacking)  # to ask is no error
+for name in (*lacking, "session"):
     try:
         __import__(f"onnxruntime.{name}")
     except ModuleNotFoundError as e:

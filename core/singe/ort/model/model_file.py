@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
-from ...files import mapped, reason, sha256_of
+from ...files import inside, mapped, reason, sha256_of, write
 from ...files.kept import digest_as_kept, keeps
 from ...lazy_names import LateModule
 from ..errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile
 from ..errors import NotImplemented as Lacking
 from ..options import SessionOptions
+from ..settings.warned import warn_once
 from .interface import Interface, keep_interface, recall_interface
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ else:
 
 _FOLDER: Final = "session.model_external_initializers_file_folder_path"
 """The setting that says where the files of external data are of a model that is given as bytes."""
+WRITTEN: Final = (
+    "the file has the model as it was given; `singe compile MODEL -o FILE` writes what Singe makes of a model"
+)
+NOT_WRITTEN: Final = "no file is written, of a model that other options change, or in onnxruntime's own format (.ort)"
 _ORT_FORMAT: Final = b"ORTM"
 """What the files of onnxruntime's own format have from their fourth byte on."""
 
@@ -75,6 +80,24 @@ class ModelFile:
         if not self._is_whole:
             return None
         return self._path if self._path is not None and self.interface.files else self._data
+
+    def write(self, path: Path) -> None:
+        """Write the model to another file as it was given, with the files beside it: what Singe changes it changes when it compiles."""
+        if not self._is_whole or self.sizes or path.suffix == ".ort":
+            warn_once(f"optimized_model_filepath: {NOT_WRITTEN}")
+            return
+        warn_once(f"optimized_model_filepath: {WRITTEN}")
+        try:
+            for name in self.interface.files:
+                assert self._path is not None  # a model of bytes has no files beside it that it can name
+                to = inside(path.parent, name)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                if to != inside(self._path.parent, name):
+                    write(to, [mapped(inside(self._path.parent, name))])
+            if self._path is None or not path.exists() or not path.samefile(self._path):
+                write(path, [self._data])
+        except OSError as e:
+            raise InvalidArgument(f"optimized_model_filepath: {path} cannot be written: {reason(e)}") from e
 
     def _compare(self) -> None:
         """Refuse bytes that are not those any more of which the interface is kept."""

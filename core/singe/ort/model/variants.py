@@ -29,6 +29,7 @@ from ..placed import PlacedTensor
 from .model_file import ModelFile
 
 if TYPE_CHECKING:
+    from ...model.profiling import Profile
     from ...onnx import importer
     from ...onnx import source as sources
     from ...onnx.source import OnnxSource
@@ -69,16 +70,25 @@ class Variants:
 
     def run(self, feed: Mapping[str, Any], kept: Collection[str] = ()) -> dict[str, Any]:
         """The outputs by name. kept: those that stay on the device; inputs may lie there, too."""
-        given = tuple(name for name in feed if name in self.overridable)
-        shapes = tuple((k, self._other_shape(k, feed[k])) for k in feed if k in self._loose)
-        self._separate(feed)
-        model = self._model(given, tuple((k, shape) for k, shape in shapes if shape is not None))
+        model = self._of(feed)
         if kept or any(isinstance(value, PlacedTensor) for value in feed.values()):
             return self._run_on_device(model, feed, kept)
         model, arrays = model.bound((dict(feed),), {})
         program = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         outputs = model.results(program, program.run([arrays[p.name] for p in program.inputs]))
         return dict(zip(model.source.output_names, outputs, strict=True))
+
+    def profile(self, feed: Mapping[str, Any]) -> Profile:
+        """The times of the steps of a run."""
+        feed = _on_host(feed)
+        return self._of(feed).profile(feed, repeat=1)
+
+    def _of(self, feed: Mapping[str, Any]) -> Model:
+        """The Model for these inputs."""
+        given = tuple(name for name in feed if name in self.overridable)
+        shapes = tuple((k, self._other_shape(k, feed[k])) for k in feed if k in self._loose)
+        self._separate(feed)
+        return self._model(given, tuple((k, shape) for k, shape in shapes if shape is not None))
 
     def _run_on_device(self, model: Model, feed: Mapping[str, Any], kept: Collection[str]) -> dict[str, Any]:
         placed = {name: value for name, value in feed.items() if isinstance(value, PlacedTensor)}
