@@ -19,6 +19,8 @@ from singe.tools.export.stub import export_folder
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 VAD: Final = "0.0.31"
+DEVICES: Final = ("wasm", "webgpu")
+"""For each there are bundles that have it alone, so that a package which names no device runs on it."""
 APP: Final = """
 import { MicVAD, NonRealTimeVAD } from "@ricky0123/vad-web";
 
@@ -69,9 +71,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models.mkdir()
     legacy = "silero_vad_legacy.onnx"
     (models / legacy).write_bytes((package / legacy).read_bytes())
-    assert not export_folder(models, folder / "compiled").left_out
+    for device in DEVICES:
+        assert not export_folder(models, folder / device, targets=[device]).left_out
     worklet = "vad.worklet.bundle.min.js"
-    for given in ("given", "compiled"):
+    for given in ("given", *DEVICES):
         (folder / given / worklet).write_bytes((package / worklet).read_bytes())
     return folder
 
@@ -79,14 +82,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_speech_is_found_where_it_is_over_onnxruntime_web(browser: Any, site: Path) -> None:
     found = {}
     with served_plainly(site, HEADERS) as address:
-        for name, models in (("own", "given"), ("singe", "compiled")):
+        for name, models in (("own", "given"), *(("singe", device) for device in DEVICES)):
             page = browser.new_page()
+            page.set_default_timeout(180_000)
             page.goto(f"{address}{name}.html")
             page.wait_for_function("() => !!globalThis.segments")
-            found[name] = page.evaluate("url => segments(url)", f"./{models}/silero_vad_legacy.onnx")
+            found[models] = page.evaluate("url => segments(url)", f"./{models}/silero_vad_legacy.onnx")
             page.close()
-    assert len(found["own"]) > 1
-    assert found["singe"] == found["own"]
+    assert len(found["given"]) > 1
+    for device in DEVICES:
+        assert found[device] == found["given"], device
 
 
 def write_speech(path: Path) -> None:
@@ -117,7 +122,7 @@ def test_speech_is_heard_through_the_microphone(browser: Any, site: Path, tmp_pa
     file = f"--use-file-for-fake-audio-capture={tmp_path / 'speech.wav'}"
     policy = "--autoplay-policy=no-user-gesture-required"
     with plain(browser, *devices, file, policy) as other, served_plainly(site, HEADERS) as address:
-        for name, models in (("own", "given"), ("singe", "compiled")):
+        for name, models in (("own", "given"), ("singe", "wasm")):
             page = other.new_page()
             page.goto(f"{address}{name}.html")
             page.wait_for_function("() => !!globalThis.heard")
