@@ -19,7 +19,7 @@ from ..model.model import Model
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor
 from ..weights.files import read_weights
-from .piper import BEGIN, END, PAD, VoiceDescription
+from .piper import BEGIN, END, KOKORO, PAD, VoiceDescription
 
 RATE: Final = 24_000
 LENGTHS: Final = 510
@@ -37,11 +37,6 @@ def is_kokoro(model: Model) -> bool:
     return any(names == {tokens, "style", "speed"} for tokens in _TOKENS)
 
 
-def is_of_kokoro(voice: VoiceDescription) -> bool:
-    """Whether a voice is one that `description_of` describes."""
-    return voice.most == LENGTHS
-
-
 def description_of(vocabulary: Path, speakers: Mapping[str, int]) -> VoiceDescription:
     """Of English, whose signs are those of IPA."""
     values = read_json_object(vocabulary)
@@ -51,7 +46,7 @@ def description_of(vocabulary: Path, speakers: Mapping[str, int]) -> VoiceDescri
         raise FormatError(f"{vocabulary}: vocab: expected the numbers of Kokoro's signs")
     signs: dict[str, tuple[int, ...]] = {str(sign): (int(k),) for sign, k in numbers.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
     marks = {BEGIN: (0,), END: (0,), PAD: ()}
-    return VoiceDescription(RATE, {**signs, **marks}, "en", False, 0.0, 1.0, 0.0, speakers, LENGTHS)
+    return VoiceDescription(RATE, {**signs, **marks}, "en", False, 0.0, 1.0, 0.0, speakers, LENGTHS, KOKORO)
 
 
 def read_styles(files: Mapping[str, Path]) -> Mapping[str, np.ndarray]:

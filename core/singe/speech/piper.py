@@ -16,6 +16,8 @@ from ..model.model import Model
 from .english.numbers import ABBREVIATION, SPACE
 
 BEGIN, END, PAD = "^", "$", "_"
+PIPER: Final = "piper"
+KOKORO: Final = "kokoro"
 MAX_PHONEMES: Final = 1000
 """Of a sentence, unless a voice takes fewer."""
 PAUSE_SECONDS: Final = 0.2
@@ -35,7 +37,7 @@ READING: Final[Mapping[str, Any]] = {
 class VoiceDescription:
     """numbers: those of each phoneme. language: the family of its language, such as "en"; letters: whether its phonemes are letters of texts.
     noise, breadth: how much chance is in the voice and in its rhythm. speakers: by name. most: phonemes of a sentence; longer ones are cut
-    at a space, and said as several."""
+    at a space, and said as several. network: whose it is, PIPER or KOKORO."""
 
     rate: int
     numbers: Mapping[str, tuple[int, ...]]
@@ -46,6 +48,7 @@ class VoiceDescription:
     breadth: float
     speakers: Mapping[str, int]
     most: int = MAX_PHONEMES
+    network: str = PIPER
 
     @staticmethod
     def of_facts(facts: Mapping[str, Any], source: str) -> VoiceDescription:
@@ -72,6 +75,9 @@ class VoiceDescription:
         language, letters = facts.get("language"), facts.get("letters")
         if not isinstance(language, str) or not isinstance(letters, bool):
             raise FormatError(f"{source}: language is {language!r:.40}, expected a text")
+        network = facts.get("network", PIPER)
+        if network not in (PIPER, KOKORO):
+            raise FormatError(f"{source}: network is {network!r:.40}, expected {PIPER!r} or {KOKORO!r}")
         noise, length, breadth = map(float, scales)
         return VoiceDescription(
             rate,
@@ -83,6 +89,7 @@ class VoiceDescription:
             breadth,
             speakers,
             most,
+            network,
         )
 
     def ids(self, signs: str) -> list[int]:

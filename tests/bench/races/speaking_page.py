@@ -20,8 +20,8 @@ from ort_web import VERSION, package
 
 import singe as sg
 from singe.files import zoo
-from singe.speech.kokoro import is_of_kokoro, read_styles
-from singe.speech.piper import sentences
+from singe.speech.kokoro import read_styles
+from singe.speech.piper import KOKORO, sentences
 
 TEXT: Final = (
     "The morning train left the station a few minutes late, and nobody on the platform seemed to mind. "
@@ -66,7 +66,7 @@ def inputs_of(speak: Any, files: dict[str, Path]) -> list[dict[str, Any]]:
     for sentence in sentences([TEXT]):
         ids = facts.ids(voice._signs(sentence))  # pyright: ignore[reportPrivateUsage]
         numbers = tensor("int64", [1, len(ids)], ids)
-        if is_of_kokoro(facts):
+        if facts.network == KOKORO:
             styles = read_styles({Path(x).stem: path for x, path in files.items() if x.startswith("voices")})
             style = next(iter(styles.values()))[len(ids) - 3]
             sg_names = [x.name for x in sg.load(onnx_of(files), "numpy").inputs]

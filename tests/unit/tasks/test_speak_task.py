@@ -104,6 +104,7 @@ def test_kokoro_is_given_the_style_of_a_speaker_for_each_length(
     assert long.tolist() == [0, *[43 * 510] * 510, 0, 0, *[43 * 190] * 190, 0]
     sg.export(speak, tmp_path / "public", ["wasm"])
     again = sg.task("speak", tmp_path / "public", device="wasm")
+    assert again.info.preparation.voice.network == "kokoro"
     np.testing.assert_array_equal(
         again("ba a", phonemes=True, speaker=1).audio, speak("ba a", phonemes=True, speaker=1).audio
     )

@@ -23,8 +23,8 @@ from ...model.model import Model
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...speech.english import TABLES, English, read_dictionary
-from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, is_of_kokoro, read_styles
-from ...speech.piper import READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
+from ...speech.kokoro import VOCABULARIES, as_piper, description_of, is_kokoro, read_styles
+from ...speech.piper import KOKORO, READING, PiperVoice, Speaking, VoiceDescription, read_voice, sentences
 from ..answers import Answer, Forms
 from ..calling import AnyTask
 from ..medium import Files, TaskInput
@@ -139,7 +139,7 @@ class SpeakTask(AnyTask):
     def _begin_voice(self, how: Speaking) -> None:
         """Begin to speak; say once where that takes long."""
         self.voice.begin(how)
-        if not self._warned and self.device.name == DEFAULT and is_of_kokoro(self.voice.description):
+        if not self._warned and self.device.name == DEFAULT and self.voice.description.network == KOKORO:
             _log.warning(SLOW)
             self._warned = True
 
