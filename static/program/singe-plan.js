@@ -266,18 +266,6 @@ export class Plan {
   }
 
   /**
-   * Whether calls between two words are the same in every run at these sizes, memory included.
-   * @param {number} start
-   * @param {number} end
-   */
-  isFixed(start, end) {
-    const { late, program, named, words } = this;
-    const inside = (/** @type {number} */ at) => at >= start && at < end;
-    const isLate = (/** @type {number} */ at) => late.has(program.buffers[words[at]].place.join());
-    return !this.#open.some(({ at }) => inside(at)) && !named.some((at) => inside(at) && isLate(at));
-  }
-
-  /**
    * Whether the inputs of a run give a size, or no size is named.
    * @param {string | undefined} name
    */

@@ -364,37 +364,39 @@ export interface WasmParts {
 
 /** Calls and copies that follow each other, as threads share them. */
 export interface SharedCalls {
-  plan: import("../program/singe-plan.js").Plan;
-  /** The position of each among the plan's words, and its arguments. */
+  plan: import("../wasm/singe-wasm-plan.js").WasmPlan;
+  /** The position of each among the plan's words. */
   heads: number[];
-  given: number[][];
   /** The addresses of the words of each, and of their end. */
   marks: number[];
-  /** Where the memory of threads begins. */
-  end: number;
   /** How often the last run made them; this run so far. */
   turns: number;
   made: number;
-  /** The time of each on one thread, in about microseconds, 0 if it is not shared; and of all. */
+  /** The time of each on one thread at the sizes so far, in about microseconds, 0 if it is not shared; and of all. */
   shared?: number[];
-  took?: number;
-  /** Threads ↦ what they do, and how long that took. */
-  tried?: Map<number, { job?: ThreadJob; times: number[] }>;
+  took: number;
+  /** `took` in the first run, and threads ↦ what they do, and how long runs took, as if they were as long as the first. */
+  first?: number;
+  tried: Map<number, { job?: ThreadJob; times: number[] }>;
 }
 
-/** What this thread does, shared calls by part. */
+/** What this thread does, shared calls by part, as was cut for calls that `took` so long. */
 export interface ThreadJob {
   id: number;
+  took: number;
   list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: ThreadPart[] }[];
 }
 
-/** A part of a call: its arguments. Those between two of them are the words from `at` on, in the memory, which a run sets. */
+/**
+ * A part of a call: its arguments, of which the first `count` are the words from `at` on, in the memory, which a run sets. The argument
+ * `port` may be a workspace of its own: in that turn, from the address at `spaces` on, of the bytes in the word after it.
+ */
 export interface ThreadPart {
   given: number[];
   words: Int32Array;
-  from: number;
-  to: number;
   at: number;
+  count: number;
+  own?: { port: number; spaces: number; turn: number };
 }
 
 /** Makes the calls and copies between two words in place of the device: singe-profile.js measures so. */

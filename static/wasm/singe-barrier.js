@@ -33,11 +33,12 @@ const CROWD = { WAIT_MS: 0.7, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
 
 /**
- * A part's arguments; the sizes among them are those of this run.
+ * A part's arguments: the addresses and sizes of this run, and the part.
  * @param {ThreadPart} part
  */
-export function argumentsOf({ given, words, from, to, at }) {
-  for (let k = from; k < to; k++) given[k] = words[at + k];
+export function argumentsOf({ given, words, at, count, own }) {
+  for (let k = 0; k < count; k++) given[k] = words[at + k];
+  if (own) given[own.port] = words[own.spaces] + own.turn * words[own.spaces + 1];
   return given;
 }
 

@@ -131,11 +131,12 @@ class Team {
   }
 
   /**
-   * Bytes after a plan's end for the threads' workspaces.
+   * The bytes of each other thread's workspace, and of all.
    * @param {Plan} plan
    */
   room(plan) {
-    return (Math.max(...this.#counts) - 1) * mostSpace(plan, headsOf(plan.words));
+    const each = mostSpace(plan);
+    return { each, bytes: (Math.max(...this.#counts) - 1) * each };
   }
 
   /**
@@ -145,23 +146,27 @@ class Team {
    */
   async run(calls, fresh) {
     const alone = () => this.#exports.run(calls.marks[0], /** @type {number} */ (calls.marks.at(-1)));
-    calls.shared ??= timesAlone(calls);
-    calls.took ??= calls.shared.reduce((sum, took) => sum + took, 0);
+    if (!calls.shared) {
+      calls.shared = timesAlone(calls);
+      calls.took = calls.shared.reduce((sum, took) => sum + took, 0);
+    }
     if (!this.#workers.length || calls.took * calls.turns <= RUN_US) return alone();
-    const all = (calls.tried ??= new Map());
+    const { tried: all, took } = calls;
+    const first = (calls.first ??= took);
     for (const count of this.#counts) if (!all.has(count)) all.set(count, { times: [] });
     const at = (/** @type {number} */ count) => /** @type {{ job?: ThreadJob, times: number[] }} */ (all.get(count));
     const count = this.#counts.reduce((least, other) => (at(other).times.length < at(least).times.length ? other : least));
     const tried = at(count);
-    if (count > 1 && !(tried.job ??= await this.#teach(calls, count))) {
+    if (count > 1 && !this.#holds(calls.plan.space)) {
       this.dispose();
       return alone();
     }
+    if (count > 1 && !isFor(tried.job, took)) tried.job = await this.#teach(calls, count, tried.job?.id);
     const start = performance.now();
     if (count > 1) this.#together(/** @type {ThreadJob} */ (tried.job), () => fresh.forEach(({ data }) => touch(/** @type {TypedArray} */ (data))));
     else alone();
     if (this.#counts.length === 1) return;
-    tried.times.push(performance.now() - start);
+    tried.times.push(((performance.now() - start) * first) / took);
     this.#decide(all);
   }
 
@@ -185,38 +190,46 @@ class Team {
   // --- plans
 
   /**
-   * Send the workers some calls; { id, list }: what this thread does, shared calls by part; nothing if their memory is refused.
-   * @param {SharedCalls} calls
-   * @param {number} count
-   * @returns {Promise<ThreadJob | undefined>}
+   * Let the memory have the workspaces of threads; whether it has.
+   * @param {{ at: number, bytes: number }} space
    */
-  async #teach({ plan, heads, given: all, marks, end, shared = [] }, count) {
-    const space = mostSpace(plan, heads);
-    const missing = Math.ceil((end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
+  #holds({ at, bytes }) {
+    const missing = Math.ceil((at + bytes - this.#memory.buffer.byteLength) / PAGE);
     try {
       if (missing > 0) this.#memory.grow(missing);
+      return true;
     } catch {
-      return undefined;
+      return false;
     }
+  }
+
+  /**
+   * Send the workers some calls; { id, list }: what this thread does, shared calls by part.
+   * @param {SharedCalls} calls
+   * @param {number} count
+   * @param {number} [id] that of a job whose place this one takes
+   * @returns {Promise<ThreadJob>}
+   */
+  async #teach({ plan, heads, marks, took, shared = [] }, count, id = this.#plans++) {
+    const spaces = plan.start / WORD + plan.words.length;
     const words = new Int32Array(this.#memory.buffer);
-    const list = all.map((given, k) => {
+    const list = heads.map((head, k) => {
       if (!shared[k]) return { call: this.#exports.run, given: marks.slice(k, k + 2) };
-      const kernel = plan.words[heads[k]];
+      const kernel = plan.words[head];
       const { ports, sizes, workspace } = plan.program.kernels[kernel];
+      const args = ports + sizes.length;
       const parts = cut(workspace ? 0 : shared[k], count).map(([part, of]) => {
-        const own = [...given, part, of];
-        if (workspace && part) own[ports - 1] = end + (part - 1) * space;
-        return { given: own, words, from: ports, to: ports + sizes.length, at: marks[k] / WORD + HEAD_WORDS };
+        const own = workspace && part ? { port: ports - 1, spaces, turn: part - 1 } : undefined;
+        return { given: [...Array(args).fill(0), part, of], words, at: marks[k] / WORD + HEAD_WORDS, count: args, own };
       });
       return { call: this.#exports[this.#names[kernel]], kernel, parts };
     });
-    const id = this.#plans++;
     const inParts = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));
     this.#barrier.announce(LEAVE);
     const { seen } = this.#barrier;
     const lesson = (/** @type {number} */ k) => (k < count - 1 ? { id, calls: inParts, seen } : { seen });
     await Promise.all(this.#workers.map((worker, k) => worker.ask(lesson(k))));
-    return { id, list };
+    return { id, took, list };
   }
 
   /**
@@ -245,6 +258,13 @@ class Team {
     }
   }
 }
+
+/**
+ * Whether a job's parts are about as long as parts of calls that take so long should be.
+ * @param {ThreadJob | undefined} job
+ * @param {number} took
+ */
+const isFor = (job, took) => job !== undefined && took < 2 * job.took && job.took < 2 * took;
 
 /**
  * A call's parts, each [part, of how many]. The first are the largest, so that a thread that starts late finds small ones.
@@ -279,13 +299,12 @@ function timesAlone({ plan, heads }) {
 }
 
 /**
- * The bytes of the largest workspace of some calls, at the most of bounded sizes, as far as sizes are known.
+ * The bytes of the largest workspace, at the most of bounded sizes, as far as sizes are known.
  * @param {Plan} plan
- * @param {number[]} heads
  */
-function mostSpace({ program: { kernels, buffers }, words, most: sizes }, heads) {
+function mostSpace({ program: { kernels, buffers }, words, most: sizes }) {
   let most = 0;
-  for (const at of heads) {
+  for (const at of headsOf(words)) {
     const { workspace, ports } = kernels[words[at]] ?? {};
     if (workspace)
       most = Math.max(

@@ -20,6 +20,8 @@ const PAGE = 65536;
 export const START = 256;
 const WORD = 4;
 const STOP_WORDS = 3;
+/** After the words: where the workspaces of other threads begin, and the bytes of each. */
+const SPACE_WORDS = 2;
 /** A buffer that outgrows its memory gets this many times as much, so that one that grows in a loop seldom moves. */
 const GROWTH = 1.5;
 
@@ -49,7 +51,7 @@ export class WasmPlan extends Plan {
   #first = new Map(); // places of late sizes ↦ where they lie while these are not known
   /** @type {Map<string, Room>} */
   #now = new Map(); // and where they were moved to in this run
-  /** @type {Map<number, SharedCalls | false>} */
+  /** @type {Map<number, SharedCalls>} */
   #stretches = new Map();
   /** @type {number[]} */
   #addresses;
@@ -61,6 +63,8 @@ export class WasmPlan extends Plan {
   addresses = /** @type {number[]} */ ([]);
   code = new Int32Array(0);
   behind = 0;
+  /** The workspaces of other threads, for which memory is taken once they have something to do. */
+  space = { at: 0, bytes: 0 };
   /** @type {SizedOutput[]} */
   outputs = [];
 
@@ -84,8 +88,7 @@ export class WasmPlan extends Plan {
     }
     this.parts = parts;
     this.start = end;
-    this.end = align(end + WORD * words.length);
-    this.room = parts.team?.room(this) ?? 0;
+    this.end = align(end + WORD * (words.length + SPACE_WORDS));
     grow(parts, this.end);
   }
 
@@ -101,15 +104,17 @@ export class WasmPlan extends Plan {
   /** Before a run: the words and addresses as the inputs' sizes give them. */
   begin() {
     super.begin();
-    for (const stretch of this.#stretches.values()) if (stretch) [stretch.turns, stretch.made] = [stretch.made, 0];
+    for (const stretch of this.#stretches.values()) [stretch.turns, stretch.made] = [stretch.made, 0];
     if (!this.code.length || this.late.size) {
       this.#now.clear();
-      this.behind = this.end + this.room;
+      this.behind = this.end;
+      this.space = { at: this.end, bytes: 0 };
       this.addresses = [...this.#addresses];
-      this.code = Int32Array.from(this.words);
+      this.code = Int32Array.from([...this.words, 0, 0]);
       for (const at of this.named) this.code[at] = this.addresses[this.words[at]];
       for (const at of headsOf(this.words)) if (this.words[at] >= 0) this.code[at] = Number(this.parts.names[this.words[at]].slice(1));
       this.outputs = this.late.size ? [] : this.sizedOutputs();
+      this.#place();
     }
     new Int32Array(this.parts.memory.buffer, this.start).set(this.code);
   }
@@ -141,12 +146,10 @@ export class WasmPlan extends Plan {
     const { run, team } = this.parts;
     if (this.#by) return this.#by(this, from, to);
     if (team?.isThere) {
-      if (!this.#stretches.has(from)) this.#stretches.set(from, this.isFixed(from, to) && this.#stretch(from, to));
-      const stretch = this.#stretches.get(from);
-      if (stretch) {
-        stretch.made++;
-        return team.run(stretch, this.#fresh.splice(0));
-      }
+      const stretch = this.#stretches.get(from) ?? this.#stretch(from, to);
+      this.#stretches.set(from, stretch);
+      stretch.made++;
+      return team.run(stretch, this.#fresh.splice(0));
     }
     run(this.start + WORD * from, this.start + WORD * to);
   }
@@ -158,11 +161,10 @@ export class WasmPlan extends Plan {
    */
   #stretch(from, to) {
     /** @type {SharedCalls} */
-    const found = { plan: this, heads: [], given: [], marks: [this.start + WORD * from], end: this.end, turns: 1, made: 0 };
+    const found = { plan: this, heads: [], marks: [this.start + WORD * from], turns: 1, made: 0, took: 0, tried: new Map() };
     for (let at = from; at < to; ) {
       const next = at + 2 + this.words[at + 1];
       found.heads.push(at);
-      found.given.push([...this.code.subarray(at + 2, next)]);
       found.marks.push(this.start + WORD * next);
       at = next;
     }
@@ -202,7 +204,20 @@ export class WasmPlan extends Plan {
     }
     for (const at of changed) this.code[at] = this.words[at];
     const there = new Int32Array(this.parts.memory.buffer, this.start);
+    this.#place();
     for (const at of moved.length ? [...this.named, ...changed] : changed) there[at] = this.code[at];
+    there.set(this.code.subarray(this.words.length), this.words.length);
+    for (const stretch of this.#stretches.values()) stretch.shared = undefined;
+  }
+
+  /** Find a place for the threads' workspaces at the sizes so far. */
+  #place() {
+    const { each, bytes } = this.parts.team?.room(this) ?? { each: 0, bytes: 0 };
+    if (bytes > this.space.bytes) {
+      this.space = { at: this.behind, bytes };
+      this.behind += bytes;
+    }
+    this.code.set([this.space.at, each], this.words.length);
   }
 
   /**

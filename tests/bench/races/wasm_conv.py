@@ -127,7 +127,7 @@ def case(shape: Shape) -> Case:
         code = module({"k0": contraction.print_contraction(direct, sizes, level)}, LIBRARY, level.relaxed)
         kernels[f"products.{name}"] = Made(code, direct.pack(w), int(known(direct.scratch, {})))
         if channels % 4 == outputs % 4 == 0:
-            fewer = winograd.WinogradSchedule(routine, routine.facts)  # whether it is worth it or not
+            fewer = winograd.SquareSchedule(routine, routine.facts)  # whether it is worth it or not
             code = module({"k0": tiles.print_tiles(fewer, SizeParameters(()), level)}, LIBRARY, level.relaxed)
             kernels[f"Winograd.{name}"] = Made(code, w, fewer.scratch)
     return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)

@@ -192,6 +192,30 @@ def test_a_plan_serves_all_of_a_bounded_size(chromium: Page) -> None:
         np.testing.assert_allclose(found, scores / scores.sum(1, keepdims=True) @ x, atol=1e-4)
 
 
+def test_calls_of_sizes_that_a_run_finds_are_shared(chromium: Page) -> None:
+    """Workers are taught again where such calls take more than twice as long, or less than half."""
+    if not (chromium.root / "found").exists():
+        layer = nn.Conv1d(128, 64, 5, padding=2)
+        kept = Model.of(lambda x: layer(x[x[:, 0] > 0].T[None]), {"x": (1600, 128)}, device="numpy")
+        export(kept, chromium.root / "found")
+    x = np.random.default_rng(0).normal(size=(1600, 128)).astype(np.float32)
+    given = [
+        np.where(np.arange(1600)[:, None] < count, np.abs(x), -np.abs(x)) for count in (800, 801, 1500, 0, 900, 1600)
+    ]
+    cases = [packed({"x": some}) for some in given]
+    done = {n: chromium.run(TAUGHT, url="/bundles/found", threads=n, cases=cases) for n in (1, 2, 3)}
+    assert done[2]["outputs"] == done[3]["outputs"] == done[1]["outputs"]
+    assert [found.shape[-1] for outputs in done[1]["outputs"] for found in unpacked(outputs).values()] == [
+        800,
+        801,
+        1500,
+        0,
+        900,
+        1600,
+    ]
+    assert 0 < done[2]["plans"] < len(cases)
+
+
 def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: Page) -> None:
     """One turn of a recurrent layer is too short to wake a thread. Workers are taught a plan as soon as it is shared."""
     layer = nn.GRU(8, 256)
