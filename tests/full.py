@@ -590,15 +590,13 @@ MOVED: Final[Mapping[str, Rule]] = {
 
 
 NIGHTLY: Final[Mapping[str, Rule]] = {
-    # ONNX's node cases are made of rows: unit/ops/ has each row in each type on each device and library
-    "conformance/nodes/test_onnx_nodes.py::test_node": sparing(3),
+    # nodes in older opsets, and of com.microsoft: their kernels are those of ONNX's node cases and of rows, all of which stay
     "conformance/nodes/test_onnx_libraries.py::test_node_of_a_library": every(3),
     "conformance/nodes/test_onnx_versions.py::test_version": sparing(3),
     "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": sparing(3),
     "conformance/nodes/test_microsoft_layers.py::test_it_agrees_with_onnxruntime": sparing(3),
     "conformance/tflite/test_tflite_ops.py::test_an_op_computes_what_the_interpreter_does": sparing(2),
-    # rows × types × devices, of which `make test` has each pair
-    "unit/ops/test_rows.py::test_row": sparing(3),
+    # rows of libraries, gradients and layers × types × devices, of which `make test` has each pair
     "unit/ops/test_array_libraries.py::test_rows_compute_what_their_references_say": every(3),
     "unit/ops/test_rows_as_onnx.py::test_a_row_leaves_in_every_type": every(2),
     "unit/gradients/test_gradients.py::test_gradient": sparing(3),
