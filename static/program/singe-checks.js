@@ -5,8 +5,7 @@
  * and names of files are checked. All else is a SingeError "format".
  */
 
-/** @import { Files } from "../loading/singe-files.js" */
-/** @import { Manifest, PlaceKind, ProgramBuffer, ProgramPart, Target, Tensor, Unchecked } from "../types/program.d.ts" */
+/** @import { Manifest, PlaceKind, ProgramBuffer, ProgramPart, ReadsJson, Target, Tensor, Unchecked } from "../types/program.d.ts" */
 
 import { ALIGN, ARRAYS, FILE, FORMAT, IS, LARGEST, SingeError, VERSION, bytesOf, check, isDim, need, partsOf, sizeName, spanOf, sumOf, textOf } from "./singe-format.js";
 import { checkStops, checkWords, orNull, takenBy } from "./singe-words.js";
@@ -58,7 +57,7 @@ export async function checkManifest(manifest) {
  * @param {Manifest} manifest
  * @param {"wasm" | "webgpu"} name
  * @param {"wasm" | "wgsl"} kind
- * @param {Pick<Files, "json">} files
+ * @param {ReadsJson} files
  * @returns {Promise<Target>}
  */
 export async function checkTarget(manifest, name, kind, files) {

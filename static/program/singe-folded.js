@@ -7,15 +7,14 @@
 
 import { FILE, SingeError, check } from "./singe-format.js";
 
-/** @import { Files } from "../loading/singe-files.js" */
-/** @import { Unchecked } from "../types/program.d.ts" */
+/** @import { ReadsJson, Unchecked } from "../types/program.d.ts" */
 
 const LISTS = ["buffers", "words"];
 const MOST_ROWS = 2 ** 22;
 
 /**
  * @param {Unchecked} given
- * @param {Pick<Files, "json">} files
+ * @param {ReadsJson} files
  */
 export async function unfolded(given, files) {
   if (given?.file) check(given, FILE, "program");

@@ -62,6 +62,11 @@ export interface FileEntry {
   sha256: string;
 }
 
+/** Where the files of a bundle come from. */
+export interface ReadsJson {
+  json(entry: FileEntry): Promise<Unchecked>;
+}
+
 /** A piece of the weights; with `parts` it decodes to `decoded` bytes. hashes: of its stretches. */
 export interface WeightsEntry extends FileEntry {
   hashes?: string[];

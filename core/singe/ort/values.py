@@ -22,15 +22,15 @@ from .errors import ValueKindError
 from .placed import PlacedTensor, device_of
 from .settings.enums import OrtAllocatorType, OrtDeviceVendorId, OrtMemType
 
-_TYPES: Final = dict(  # noqa: C408 (these are onnxruntime's words)
-    cpu=(0, OrtDeviceVendorId.NONE),
-    cuda=(1, OrtDeviceVendorId.NVIDIA),
-    gpu=(1, OrtDeviceVendorId.NONE),
-    webgpu=(1, OrtDeviceVendorId.NONE),
-    dml=(1, OrtDeviceVendorId.MICROSOFT),
-    npu=(3, OrtDeviceVendorId.NONE),
-    cann=(3, OrtDeviceVendorId.HUAWEI),
-)
+_TYPES: Final = {
+    "cpu": (0, OrtDeviceVendorId.NONE),
+    "cuda": (1, OrtDeviceVendorId.NVIDIA),
+    "gpu": (1, OrtDeviceVendorId.NONE),
+    "webgpu": (1, OrtDeviceVendorId.NONE),
+    "dml": (1, OrtDeviceVendorId.MICROSOFT),
+    "npu": (3, OrtDeviceVendorId.NONE),
+    "cann": (3, OrtDeviceVendorId.HUAWEI),
+}
 """onnxruntime's names of devices ↦ their number and their vendor; those of Singe's other devices are names, too."""
 
 

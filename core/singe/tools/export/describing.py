@@ -23,7 +23,7 @@ _ALIKE: Final = {
     "singe*.js": "scripts",
     "singe*.js.map": "source maps",
     "singe*.d.ts": "types",
-    **{f"weights-{part}-*.bin": "files of weights" for part in ("shared", "wasm", "webgpu")},
+    "weights-*.bin": "files of weights",
 }
 """Names of files of which a bundle may have many ↦ what these are; they share a row."""
 
