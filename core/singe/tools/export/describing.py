@@ -22,7 +22,7 @@ LARGE_ERROR: Final = 0.05
 _ALIKE: Final = {
     "singe*.js": "scripts",
     "singe*.js.map": "source maps",
-    "singe*.d.ts": "types",
+    "singe*.d.ts": "files of types",
     "weights-*.bin": "files of weights",
 }
 """Names of files of which a bundle may have many ↦ what these are; they share a row."""
