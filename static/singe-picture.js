@@ -107,6 +107,12 @@ const PAGE = 2 ** 16;
 const ARRANGE =
   "AGFzbQEAAAABCAFgA39/fwF/AggBAWUBbQIAAAMCAQAHBQEBZgAACoQBAYEBAQN7/Qz/////////////////////IQP9DAIBAAMGBQQHCgkICw4NDA/9DAABAgMEBQYHCAkKCwwNDg8gAhshBQNAIAAgAP0AAAAiBCAF/Q79CwAAIAMgBP1OIQMgAEEQaiIAIAFJDQALIAP9GwAgA/0bAXEgA/0bAnEgA/0bA3EL";
 
+/**
+ * The module, compiled once for pictures of all sizes.
+ * @type {Promise<WebAssembly.Module> | undefined}
+ */
+let arranging;
+
 /** Memory for the pixels of one picture after the other, since fresh memory takes longer to get than to fill. */
 export class PixelRoom {
   #bytes = new Uint8Array();
@@ -122,9 +128,9 @@ export class PixelRoom {
     const initial = Math.ceil(count / PAGE);
     if (this.#bytes.length !== initial * PAGE) {
       const m = new WebAssembly.Memory({ initial });
-      const code = Uint8Array.from(atob(ARRANGE), (letter) => letter.charCodeAt(0));
-      const { instance } = await WebAssembly.instantiate(code, { e: { m } });
-      this.#arrange = /** @type {any} */ (instance.exports.f);
+      arranging ??= WebAssembly.compile(Uint8Array.from(atob(ARRANGE), (letter) => letter.charCodeAt(0)));
+      const { exports } = await WebAssembly.instantiate(await arranging, { e: { m } });
+      this.#arrange = /** @type {any} */ (exports.f);
       this.#bytes = new Uint8Array(/** @type {ArrayBuffer} */ (m.buffer));
     }
     this.#bytes.fill(255, count, count + 16); // as the last turn sees them
