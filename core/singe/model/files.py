@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -93,6 +95,8 @@ def load(
     url = path if isinstance(path, str) and is_url(path) else None
     if url is not None:
         path, name = local_file(url), name or stem_of(url)
+    if isinstance(path, (str, Path)) and not os.path.exists(path):
+        raise _missing(Path(path))  # before a device is opened, which takes a second
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
     if device != "auto":
         device = find_device(device)
@@ -138,6 +142,17 @@ def _source(
 
     model = _onnx_model(path, url, name)
     return OnnxSource(model, shapes), model.files
+
+
+def _missing(path: Path) -> InputError:
+    """The error for a path at which nothing is; it names files of that folder which are called alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only an error needs it)
+
+    near: list[str] = []
+    with suppress(OSError):  # there is no such folder
+        near = get_close_matches(path.name, os.listdir(path.parent))
+    meant = f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
+    return InputError(f"{path}: cannot be read: no such file or folder{meant}")
 
 
 def _readable(source: str | Path | bytes | Serialized) -> str | Path | bytes:

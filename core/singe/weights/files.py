@@ -185,7 +185,11 @@ FORMATS: Final[Sequence[tuple[str, Callable[[memoryview], bool], Reader]]] = (
     ("PyTorch's older layout", pytorch.is_stream, lambda *given: _present(pytorch.read_pytorch(*given))),
     ("a record", records.is_container, _keyless(lambda *given: _present(records.read_weights(*given)))),
     (f"HDF5, as Keras writes weights; {_EXPORT}", hdf5.is_hdf5, _keyless(hdf5.read_hdf5)),
-    ("GGUF", gguf.is_gguf, _keyless(gguf.read_gguf)),
+    (
+        "GGUF; a language model is for singe.language.load(path), or `singe chat`",
+        gguf.is_gguf,
+        _keyless(gguf.read_gguf),
+    ),
     ("CTranslate2", ctranslate2.is_ctranslate2, _keyless(ctranslate2.read_ctranslate2)),
     ("safetensors", safetensors.is_safetensors, _keyless(safetensors.read_safetensors)),
 )
@@ -197,6 +201,9 @@ def kind_of(data: memoryview) -> str | None:
     return next((kind for kind, fits, _ in FORMATS if fits(data)), None)
 
 
+_GIVEN: Final = (
+    "expected a model or its weights: singe run MODEL --input FILE, or singe task KIND FILE, gives it to one"
+)
 FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
     "a pointer of Git LFS in place of the file": (
         lambda data: bytes(data[:23]) == b"version https://git-lfs",
@@ -206,6 +213,14 @@ FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
         lambda data: bytes(data[:256]).lstrip().lower().startswith((b"<!doctype html", b"<html")),
         "download the file itself, whose address is another than that of the page about it",
     ),
+    "a picture": (
+        lambda data: (
+            bytes(data[:4]) in (b"\x89PNG", b"\xff\xd8\xff\xe0", b"\xff\xd8\xff\xe1", b"GIF8")
+            or bytes(data[8:12]) == b"WEBP"
+        ),
+        _GIVEN,
+    ),
+    "a sound": (lambda data: bytes(data[:4]) in (b"fLaC", b"OggS") or bytes(data[8:12]) == b"WAVE", _GIVEN),
     "a TensorFlow Lite model": (
         lambda data: is_tflite(bytes(data[:8])),
         "singe.load(path) reads it, weights and all",

@@ -186,6 +186,9 @@ NO_MODELS: dict[str, tuple[bytes, str]] = {
     "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n", "fetch the file itself: git lfs pull"),
     "a page": (b"\n<!DOCTYPE html>\n<html></html>", "a page of HTML; download the file itself"),
     "text": (b"hello there\n", r"it is text, which begins with 'hello there\\n', expected an ONNX or TensorFlow Lite model"),
+    "a picture": (b"\xff\xd8\xff\xe0\0\x10JFIF", "a picture; expected a model"),
+    "a sound": (b"RIFF\x24\0\0\0WAVEfmt ", "a sound; expected a model"),
+    "a language model": (b"GGUF\3\0\0\0", r"weights without a model \(GGUF; a language model is for singe\.language\.load"),
     "JSON": (b"{}", "it is text, which begins with '{}'"),
     "other bytes": (b"\x08\x07\x66", "is this an ONNX model?"),
 }  # fmt: skip
@@ -201,6 +204,14 @@ def test_files_that_are_no_models_are_named(name: str, tmp_path: Path) -> None:
             call()
     with pytest.raises(sg.DeviceError, match="no backend 'foo'"):  # which is said first
         sg.load(path, device="foo")
+
+
+def test_a_slip_in_a_path_is_named_before_a_device_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "squeeze.onnx").touch()
+    monkeypatch.setattr("singe.model.files.find_device", lambda _: pytest.fail("it opened a device"))
+    for name, said in (("sqeeze.onnx", r"; did you mean \S+squeeze\.onnx\?"), ("other/none.onnx", "")):
+        with pytest.raises(sg.InputError, match=rf"{name}: cannot be read: no such file or folder{said}$"):
+            sg.load(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,8 @@ def test_a_task_has_a_model_by_itself_or_asks_for_one() -> None:
         assert MODELS[name].task == {"search": "embed", "speakers": "speaker"}.get(kind, kind)
     with pytest.raises(InputError, match="segment: which model"):
         sg.task("segment")
+    with pytest.raises(InputError, match=r"pose: which model.*zoo:pose is one of landmarks"):
+        sg.task("pose")
 
 
 SHAPES: dict[str, tuple[int, Callable[[sg.Tensor], Any], str]] = {

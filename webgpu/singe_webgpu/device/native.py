@@ -172,13 +172,14 @@ def _key(adapter: Any) -> tuple[Any, ...]:
 
 
 def _chosen(choice: str) -> tuple[int, Any]:
-    """The adapter, and its number, that a choice names: a number, a part of a name, or "low-power"."""
+    """The adapter, and its number, that a choice names: a number, a part of a name, or "low-power". Of one or two digits
+    it is a number only: "1" does not mean "NVIDIA H100"."""
     there = adapters()
     if choice == LOW_POWER:
         wanted = _key(_adapter(LOW_POWER))
         matching = [k for k, adapter in enumerate(there) if _key(adapter) == wanted]
-    elif choice.isdecimal() and int(choice) < len(there):
-        matching = [int(choice)]
+    elif choice.isdecimal() and len(choice) < 3:
+        matching = [k for k in range(len(there)) if k == int(choice)]
     else:
         matching = [k for k, adapter in enumerate(there) if choice.lower() in adapter.info["device"].lower()]
     if not matching:

@@ -47,7 +47,7 @@ def find(name: str) -> ZooModel:
 
         bare = name.removeprefix(ZOO)
         near = [known for known in MODELS if bare and bare in known] or get_close_matches(bare, MODELS)
-        meant = f": did you mean {' or '.join(near)}? It has" if near else ", which has"
+        meant = f": did you mean {' or '.join(near)}? The zoo has" if near else ", which has"
         raise InputError(f"{name!r:.80} is no model of the zoo{meant} {', '.join(MODELS)}")
     return found
 
@@ -55,8 +55,9 @@ def find(name: str) -> ZooModel:
 def default_for(task: str) -> str:
     """`zoo:NAME` of the model that a kind of task has by itself."""
     if task not in DEFAULTS:
+        meant = f" ({ZOO}{task} is one of {MODELS[task].task})" if task in MODELS else ""
         raise InputError(
-            f"{task}: which model? The zoo has one of its own for {', '.join(DEFAULTS)}; give a file, or one that `singe zoo` lists"
+            f"{task}: which model? The zoo has one of its own for {', '.join(DEFAULTS)}{meant}; give a file, or one that `singe zoo` lists"
         )
     return f"{ZOO}{DEFAULTS[task]}"
 
