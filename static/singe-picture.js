@@ -179,7 +179,7 @@ function checkSpec({ size, channels, crop, mean, std, layout } = /** @type {Pict
  * @param {number} height
  */
 function checkSize(width, height) {
-  if (!(width > 0 && height > 0)) throw refuse(`it has ${width} × ${height} pixels`);
+  if (!(width > 0 && height > 0)) throw refuse(`it has ${width} × ${height} pixels, as images and videos have until they are loaded`);
   if (width * height > MOST_PIXELS || Math.max(width, height) > MOST_SIDE) {
     const most = `${Math.floor(MOST_PIXELS / 1e6)} million, and ${MOST_SIDE} a side`;
     throw refuse(`it has ${width} × ${height} pixels, more than can be read here (${most}): make it smaller first`);
@@ -310,7 +310,7 @@ function extentOf(source) {
   const width = given?.videoWidth ?? given?.naturalWidth ?? given?.displayWidth ?? given?.width;
   const height = given?.videoHeight ?? given?.naturalHeight ?? given?.displayHeight ?? given?.height;
   if (typeof width === "number" && typeof height === "number") return [width, height];
-  throw refuse(`expected a file, or something that a canvas draws, got ${given?.constructor?.name ?? typeof source}`);
+  throw refuse(`expected a file, or something that a canvas draws, got ${given?.constructor?.name ?? source}`);
 }
 
 /**

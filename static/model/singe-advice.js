@@ -54,15 +54,30 @@ function isForbidden(url) {
 }
 
 /**
- * Add what to do to the error of a policy that forbids the request; of a server, or a disk, that has no bundle in `folder`,
- * but an answer of its own.
+ * Whether a server answers at all, be it with something that this page may not read.
+ * @param {URL} url
+ */
+const answers = (url) =>
+  fetch(url, { mode: "no-cors" }).then(
+    () => true,
+    () => false,
+  );
+
+/**
+ * Add what to do to the error of a policy that forbids the request; of a server of another origin that does not share; of a server, or a
+ * disk, that has no bundle in `folder`, but an answer of its own.
  * @param {SingeError} error
  * @param {URL} folder
  */
 export async function advise(error, folder) {
-  if (error.code === "network" && error.cause instanceof TypeError && (await isForbidden(new URL("model.json", folder)))) {
-    const source = folder.origin === globalThis.origin ? "'self'" : folder.origin;
-    error.message += `; the page's Content-Security-Policy forbids it: add ${source} to its connect-src`;
+  if (error.code === "network" && error.cause instanceof TypeError) {
+    const manifest = new URL("model.json", folder);
+    const isElsewhere = folder.origin !== globalThis.origin;
+    if (await isForbidden(manifest)) {
+      error.message += `; the page's Content-Security-Policy forbids it: add ${isElsewhere ? folder.origin : "'self'"} to its connect-src`;
+    } else if (isElsewhere && (await answers(manifest))) {
+      error.message += "; its server answers, but to pages of its own origin alone: let it send Access-Control-Allow-Origin";
+    }
   }
   const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
   const missing =

@@ -94,6 +94,7 @@ function greyOf(values) {
  * @returns {TaskFinding[]}
  */
 function classes(info, { scores }, { top }) {
+  if (!(top >= 1)) throw new SingeError("input", `${info.kind}: top is ${top}, expected how many classes to give, 1 or more`);
   const row = numbers(scores);
   const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
   return order.slice(0, top).map((index) => ({ label: labelOf(info, index), score: row[index], index }));

@@ -59,7 +59,7 @@ const PICTURES = {
   },
 };
 
-/** A medium's name ↦ what opens its tasks. A manifest that names none is of pictures. */
+/** A medium's name ↦ what opens its tasks. A manifest that names none is of pictures. A bundle has the scripts of its own medium alone. */
 const MEDIA = {
   picture: async () => PICTURES,
   sound: async () => (await import("./singe-task-sounds.js")).medium,
@@ -137,6 +137,7 @@ async function taskOf(parts) {
       },
       stream: (/** @type {any} */ source, /** @type {(answer: any, timing?: any) => void} */ found, settings = {}) => {
         const chosen = settingsOf(info, settings);
+        if (typeof found !== "function") throw new SingeError("input", `stream: got ${typeof found} as its second argument, expected a function that takes an answer`);
         return begun.follow ? begun.follow(runOf(LAST), chosen, source, found) : follow(source, begin(chosen), found);
       },
       close: async () => {
@@ -221,7 +222,7 @@ async function opened(url, { onProgress, ...options }) {
     models.set(LAST, last);
     const info = /** @type {TaskInfo | undefined} */ (last.task);
     const name = /** @type {keyof typeof MEDIA} */ (String(info?.preparation?.medium ?? "picture"));
-    const medium = Object.hasOwn(MEDIA, name) ? await MEDIA[name]() : { ...PICTURES, kinds: {} };
+    const medium = Object.hasOwn(MEDIA, name) ? await MEDIA[name]().catch((cause) => refuseScripts(url, cause)) : { ...PICTURES, kinds: {} };
     const problem = whyNot(info, CHAINS, medium);
     if (!info || problem) throw new SingeError("format", `${url}: no task: ${problem}: export it with singe export --task`);
     const folder = /** @type {URL} */ (folderOf(url));
@@ -234,12 +235,27 @@ async function opened(url, { onProgress, ...options }) {
 }
 
 /**
- * What an address names; other sources are as they are.
+ * @param {string | URL} url
+ * @param {unknown} cause
+ * @returns {never}
+ */
+function refuseScripts(url, cause) {
+  const what = `${url}: its scripts are not beside this one: import task from singe-tasks.js in that folder, or from the npm package's singe/tasks`;
+  throw new SingeError("network", what, cause);
+}
+
+/**
+ * What an address names, and an image when it is loaded; other sources are as they are.
  * @param {PictureSource | string | URL} source
  * @param {AbortSignal} [signal]
  * @returns {Promise<PictureSource>}
  */
 export async function fetched(source, signal) {
+  if (globalThis.HTMLImageElement && source instanceof HTMLImageElement && !(source.complete && source.naturalWidth)) {
+    await source.decode().catch((cause) => {
+      throw new SingeError("input", `picture: the image ${source.src ? `${source.src} cannot be loaded` : "has no src"}`, cause);
+    });
+  }
   if (typeof source !== "string" && !(source instanceof URL)) return source;
   try {
     const response = await fetch(source, { signal });
@@ -258,6 +274,7 @@ export async function fetched(source, signal) {
  * @param {Parameters<Task["stream"]>[1]} found
  */
 function follow(video, following, found) {
+  if (!("videoWidth" in Object(video))) throw new SingeError("input", "stream: expected a <video>; of other sources, ask for one picture after the other");
   let /** @type {() => void} */ stop = () => {};
   const stopped = new Promise((resolve) => {
     stop = () => resolve("stopped");

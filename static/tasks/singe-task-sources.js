@@ -22,19 +22,33 @@ const NO_RATE = "an array does not say how many samples are a second: give sampl
  */
 export async function samplesOf(source, rate, given, signal) {
   if (typeof source === "string" || source instanceof URL) {
-    const response = await fetch(source, { signal });
-    if (!response.ok) throw new SingeError("network", `sound: ${source}: the server answered ${response.status}`);
-    return samplesOf(await response.blob(), rate, given, signal);
+    return samplesOf(await fetched(source, signal), rate, given, signal);
   }
   if (source instanceof Blob) return samplesOf(await decoded(source), rate, null, signal);
   if (typeof source?.getChannelData === "function") return soundToTensor(source, rate);
   const samples = source?.samples ?? source;
   const own = source?.sampleRate ?? given;
   if (!(samples instanceof Float32Array || samples instanceof Float64Array || Array.isArray(samples))) {
-    throw refuse("expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate");
+    const shown = samples?.constructor?.name ?? samples;
+    throw refuse(`expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate, got ${shown}`);
   }
   if (!own) throw refuse(NO_RATE);
   return resample(samples, own, rate);
+}
+
+/**
+ * @param {string | URL} address
+ * @param {AbortSignal} [signal]
+ */
+async function fetched(address, signal) {
+  try {
+    const response = await fetch(address, { signal });
+    if (response.ok) return await response.blob();
+    throw new Error(`the server answered ${response.status}`);
+  } catch (cause) {
+    if (signal?.aborted) throw new SingeError("aborted", "the sound was not fetched", signal.reason);
+    throw new SingeError("network", `sound: ${address}: ${/** @type {Error} */ (cause).message}`, cause);
+  }
 }
 
 /** @param {any} source */

@@ -120,6 +120,17 @@ def test_what_a_policy_lacks_is_said(browser: Any, site: Path, policy: str) -> N
             assert LACKING[policy] in page.evaluate("(worker) => tried(worker)", worker)
 
 
+def test_a_server_that_does_not_share_is_said(page: Any, site: Path) -> None:
+    (site / "bare.html").write_text("<!doctype html>")
+    load = (
+        "url => import('/model/singe.js').then(({ load }) => load(url)).then(() => 'loaded', ({ message }) => message)"
+    )
+    with served_plainly(site) as elsewhere, served_plainly(site) as address:
+        page.goto(f"{address}bare.html")
+        told = page.evaluate(load, f"{elsewhere}model/")
+    assert "let it send Access-Control-Allow-Origin" in told
+
+
 def test_workers_that_a_policy_forbids_are_said(page: Any, site: Path, expected: np.ndarray) -> None:
     console = Console(page)
     policy = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'none'"

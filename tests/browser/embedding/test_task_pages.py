@@ -98,6 +98,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "other labels": {"labels": "abc"},
     "no models": {"kind": "landmarks"},
     "models elsewhere": {"kind": "landmarks", "parts": ["../wide", "points"]},
+    "other scripts": {"preparation": {"medium": "sound"}},
 }
 """Bundles whose facts were changed."""
 CHAINS = {"landmarks": pointing, "ocr": reading}
@@ -282,10 +283,13 @@ REFUSED = """async ([kind, source, settings]) => {
         ("other labels", "/wide.png", {}, "format", "no task: its labels are no list of texts"),
         ("no models", "/wide.png", {}, "format", "no task: it does not name its models"),
         ("models elsewhere", "/wide.png", {}, "format", "no task: it does not name its models"),
+        ("other scripts", "/wide.png", {}, "network", "import task from singe-tasks.js in that folder"),
         ("classify", "/none.png", {}, "network", "the server answered 404"),
         ("classify", "/wide.png", {"topp": 1}, "input", "got topp; expected some of top"),
         ("detect", "/wide.png", {"threshold": 0.01}, "input", "threshold is 0.01, expected a score from 0.05"),
+        ("classify", "/wide.png", {"top": -1}, "input", "top is -1, expected how many classes to give, 1 or more"),
         ("classify", 7, {}, "input", "expected a file, or something that a canvas draws, got Number"),
+        ("classify", None, {}, "input", "expected a file, or something that a canvas draws, got null"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -295,6 +299,41 @@ def test_what_does_not_fit_is_refused(
     name, found, message = page.evaluate(REFUSED, [kind, source, settings])
     assert (name, found) == ("SingeError", code)
     assert text in message
+
+
+LOADING = """async () => {
+  const { task } = await import("/classify/singe-tasks.js");
+  const ask = await task("/classify/", { device: "wasm", worker: false });
+  const told = async (wrong) => {
+    try {
+      return String(await wrong());
+    } catch (error) {
+      return `${error.code}: ${error.message}`;
+    }
+  };
+  const image = (src) => Object.assign(new Image(), src && { src });
+  const { length } = await ask(image("/high.png?new"), { top: 1 });
+  const video = document.createElement("video");
+  return [
+    length,
+    await told(() => ask(image("/none.png"))),
+    await told(() => ask(image())),
+    await told(() => ask(video)),
+    await told(() => ask.stream(video)),
+    await told(() => ask.stream(image("/high.png"), () => {})),
+  ];
+}"""
+
+
+def test_an_image_is_waited_for_and_what_shows_nothing_is_told(site: tuple[Server, Path], page: Any) -> None:
+    page.goto(site[0].address)
+    count, missing, empty, idle, unheard, still = page.evaluate(LOADING)
+    assert count == 1
+    assert missing == f"input: picture: the image {site[0].address}none.png cannot be loaded"
+    assert empty == "input: picture: the image has no src"
+    assert idle == "input: picture: it has 0 × 0 pixels, as images and videos have until they are loaded"
+    assert unheard == "input: stream: got undefined as its second argument, expected a function that takes an answer"
+    assert still == "input: stream: expected a <video>; of other sources, ask for one picture after the other"
 
 
 STREAM = """async () => {
