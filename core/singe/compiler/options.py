@@ -23,7 +23,7 @@ class Options:
     """The choices of a caller.
 
     activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute, those with
-    packed weights of a few bits in "int16" and "int8" alike, and in "packed_int8" those with 4 bits in fewer; see rewrite/integers.py.
+    packed weights of a few bits in "int16" and "int8" alike, and in "packed_int8" some in fewer; see rewrite/integers.py.
     fail_on_host: refuse a graph with ops that the target must leave to the host.
     specialised: sets of sizes for which the Program gets separate steps, each with the graph at these sizes; a run prefers
     the set that names more sizes.

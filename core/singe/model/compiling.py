@@ -30,10 +30,10 @@ def compile(
     states, donate: only for a function, as in `Model.of`. The inputs of a function are called "x0", "x1", ….
 
     activations="int16" computes products with packed weights of 4 or 8 bits in integers: twice as fast on `wasm`, with errors of
-    about 1e-5; "packed_int8" keeps eight bits of the integers where weights have 4, which is faster for several rows on x64, with errors
-    of a few thousandths. With "int8", other products and convolutions with constant weights compute in 8-bit integers too: faster on `wasm`,
-    and less accurate. Other devices give the same results, but slowly; the first two they leave out. fail_on_host refuses ops that
-    cannot run on the device. An option that is not given stays as the Model has it.
+    about 1e-5; "packed_int8" keeps eight bits of the integers where weights have 4, and seven where weights have 8 and each output one
+    scale, which is faster for several rows, with errors of a few thousandths. With "int8", other products and convolutions with constant
+    weights compute in 8-bit integers too: faster on `wasm`, and less accurate. Other devices give the same results, but slowly; the first
+    two they leave out. fail_on_host refuses ops that cannot run on the device. An option that is not given stays as the Model has it.
 
     What a function takes from outside (variables, attributes, items) is compared at each run; when it has changed, the function
     is traced again, over the same states. `save` writes the Program for the present values.

@@ -13,6 +13,7 @@ from singe.compiler.target import Target
 from singe.dtypes import float32, int32
 from singe.errors import ShapeError
 from singe.graph import Builder, Graph
+from singe.ops.products.blocks import packed
 from singe.program.program import Host, ProgramData
 from singe.runtime.numpy_backend import NumpyBackend
 from singe.shapes import known
@@ -202,3 +203,24 @@ def test_what_stays_float32() -> None:
         b.dot_blocks_int8(x, known, scales, zero, bits=8, block=128)
     with pytest.raises(ShapeError, match="blocks of 512 weights of 8 bits, expected at most 256"):
         b.dot_blocks_int16(x, known, scale, zero, bits=8, block=512)
+
+
+@pytest.mark.parametrize(("zero", "least", "row"), [(128.0, 1, "dot_int8"), (127.5, 1, ROW), (128.0, 0, ROW)])
+def test_weights_of_eight_bits_that_share_a_scale_meet_rows_of_eight(zero: float, least: int, row: str) -> None:
+    """Unless they are no whole numbers from −127 to 127."""
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(least, 256, (45, 40))
+    numbers[0, 0] = least
+    scales = rng.uniform(0.5, 2, (1, 40)).astype(np.float32)
+    x = rng.normal(size=(13, 45)).astype(np.float32)
+    b = Builder()
+    leaf = b.input("x", x.shape, float32)
+    weights = [b.const(a) for a in (packed(numbers, 8), scales, np.float32(zero))]
+    graph = Graph((leaf,), (b.dot_blocks(leaf, *weights, bits=8, block=256),), ("y",))
+    assert ops_of(graph, "int16", WasmTarget()) == {ROW}
+    for activations in ("packed_int8", "int8"):
+        assert ops_of(graph, activations, WasmTarget()) == {row}
+    wanted = x @ ((numbers - zero) * scales)
+    out = run(compile_graph(graph, WasmTarget(), Options("packed_int8")), x)
+    np.testing.assert_allclose(out, wanted, atol=(2e-2 if row == "dot_int8" else 1e-4) * np.abs(wanted).max())
+    assert row == ROW or np.abs(out - wanted).max() > 1e-4 * np.abs(wanted).max()

@@ -41,6 +41,13 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
     return words.view(np.int32)
 
 
+def numbers_of(words: np.ndarray, bits: int, depth: int) -> np.ndarray:
+    """What `packed` was given, as float32."""
+    places = np.arange(0, BITS_PER_WORD, bits, dtype=np.uint32)[:, None]
+    numbers = words.view(np.uint32)[:, None, :] >> places & np.uint32((1 << bits) - 1)
+    return numbers.reshape(-1, words.shape[-1])[:depth].astype(np.float32)
+
+
 def unpacked(xp: ArrayAdapter, w: Array, scale: Array, zero: Array, bits: int, block: int) -> Array:
     """The weights as float32 (depth, n), where the depth is that of all words."""
     words = xp.words

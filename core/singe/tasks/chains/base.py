@@ -22,12 +22,14 @@ Step = Callable[[Mapping[str, np.ndarray]], Arrays]
 @dataclass(frozen=True)
 class ChainPart:
     """One of the models. files: the names that it may have in the zoo's row, and in a folder; words: parts of the names that makers give it;
-    build: the Graph of its preparation, the model and its decoding; optional: whether the task does without it."""
+    build: the Graph of its preparation, the model and its decoding; optional: whether the task does without it; activations: what it computes
+    in, as a Model has it."""
 
     files: Sequence[str]
     words: Sequence[str]
     build: Callable[[Model], Graph]
     optional: bool = False
+    activations: str = "float32"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..answers import Answer, Arrays
 from ..calling import AnyTask
 from ..picture.pixels import pixels_of
 from ..spec import ChainSpec
-from .base import Chain, ChainParts
+from .base import Chain, ChainPart, ChainParts
 
 
 class ChainTask(AnyTask):
@@ -72,8 +72,12 @@ def chain_task(chain: Chain, source: str | Path, device: str | Device) -> ChainT
             device = nets[name].device
     labels, options = chain.facts(nets, files)
     licence = zoo.find(str(source)).licence if _is_zoo(source) else ""
-    models = {name: Model(chain.parts[name].build(net), device, net.name) for name, net in nets.items()}
+    models = {name: _model(chain.parts[name], net, device) for name, net in nets.items()}
     return ChainTask(chain, models, ChainSpec(chain.name, tuple(models), labels, licence, options))
+
+
+def _model(part: ChainPart, net: Model, device: str | Device) -> Model:
+    return Model(part.build(net), device, net.name, activations=part.activations)
 
 
 def _of_bundle(chain: Chain, folder: Path, device: str | Device) -> ChainTask:

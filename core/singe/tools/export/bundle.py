@@ -164,8 +164,6 @@ def export(
     elif task is not None:
         of_task = cast("Task", model)
         model, files = of_task.model, of_task.files
-        if activations == "float32" and model.options.activations in OF_PACKED_WEIGHTS:
-            activations = model.options.activations
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -191,7 +189,7 @@ def export(
         names,
         dtype,
         samples,
-        activations,
+        activations if task is None else _of_task(model, activations),
         readable,
         device,
         spoken,
@@ -202,7 +200,7 @@ def export(
     ).alone()
     parts: dict[str, Bundle] = {}
     for name, part in list(chain.models.items())[:-1] if chain is not None else ():
-        made = draft(part, targets, None, None, dtype, (), activations, readable, device).alone()
+        made = draft(part, targets, None, None, dtype, (), _of_task(part, activations), readable, device).alone()
         needed = {file: data for file, data in made.files.items() if file == MANIFEST or _OF_TARGETS.fullmatch(file)}
         parts[name] = replace(made, files=needed)
     _log.info("writing")
@@ -213,6 +211,12 @@ def export(
         _put(part, folder / name, _refuse_foreign(folder / name, force))
     _put(bundle, folder, known)
     return replace(bundle, parts=parts)
+
+
+def _of_task(model: Model, activations: str) -> str:
+    """What a task's model computes in: where nothing else is asked for, its own choice."""
+    own = model.options.activations
+    return own if activations == "float32" and own in OF_PACKED_WEIGHTS else activations
 
 
 @dataclass(frozen=True)
