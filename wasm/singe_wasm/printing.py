@@ -29,8 +29,9 @@ from singe.extension import (
 from .calls import NAME
 from .code.encode import Function, module
 from .driver import driver
-from .kernels import attention as strips
 from .kernels import scatter, sorting
+from .kernels.attention import print_strips
+from .kernels.attention_strips import Strips
 from .kernels.kept_values import keep
 from .kernels.lower import SizeParameters
 from .kernels.nest import print_nests
@@ -63,7 +64,7 @@ def print_opaque(
         return _printed(levels, (), lambda sizes, _: write(sizes), scratch=sort.scratch, alike=True)
     if op == "attention":
         found = attention(attrs, inputs)
-        return None if found is None else _attention(levels, strips.Strips(found))
+        return None if found is None else _attention(levels, Strips(found))
     if op in scatter.OPS:
         write = partial(scatter.print_scatter, op, attrs, inputs)
         return _printed(levels, (), lambda sizes, _: write(sizes), alike=True)
@@ -117,8 +118,8 @@ def _variants(levels: Names, name: str) -> tuple[Variant, ...]:
 
 
 @lru_cache(maxsize=256)
-def _attention(levels: Names, cut: strips.Strips) -> Printed:
-    return replace(_printed(levels, (), partial(strips.print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
+def _attention(levels: Names, cut: Strips) -> Printed:
+    return replace(_printed(levels, (), partial(print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
 
 
 def _contraction(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:

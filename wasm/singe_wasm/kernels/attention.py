@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
-from singe.extension import EIGHT_BIT_BLOCK, Attention, Dim, DType, Port, bool_, ceildiv, float32, int8
+from singe.extension import EIGHT_BIT_BLOCK, Dim, DType, bool_, float32, int8
 
 from ..code.elementary import falling_exp, four_halves
 from ..code.encode import Body, Function, integers, ops
@@ -23,15 +21,11 @@ from ..code.values import F32, I32, F32x4, I32x4, Int, maximum, minimum
 from ..code.writer import Writer
 from ..levels import Level
 from . import memory as elements
+from .attention_strips import COLUMNS, MAX_KEYS_PER_BLOCK, QUERIES_PER_STRIP, SCALE_BYTES, SCORE_ROW_BYTES, Strips
 from .lower import Lowering, SizeParameters
 from .products.product import LAST, RELAXED, SIMD, TilePlace, broadcasts, unrolled
 from .thread_shares import divide
 
-QUERIES_PER_STRIP: Final = 24
-"""The queries of a strip."""
-MAX_KEYS_PER_BLOCK: Final = 256
-"""The most keys of a block."""
-COLUMNS: Final = RELAXED.columns
 STEPS_IN_PLACE: Final = 4
 """Values in a turn of the innermost loop where they are not packed."""
 MIN_PACKED_QUERIES: Final = 8
@@ -40,75 +34,9 @@ LAST_QUERIES: Final = (3, *LAST)
 """The heights of the last tiles: queries are often three for a head of keys."""
 FEW_QUERIES: Final = (4, *LAST_QUERIES)
 """The heights of tiles of values that are not packed."""
-SCORE_ROW_BYTES: Final = 4 * (MAX_KEYS_PER_BLOCK + 16)
-"""Bytes from one row of scores to the next."""
-_SCALE_BYTES: Final = 4
 LEAST: Final = -3.4028234663852886e38
 _MAX: Final = ops("f32x4.pmax")  # keeps the first one if the second is NaN, which the weights then are
 _MAX_ONE: Final = ops("f32.max")
-
-
-@dataclass(frozen=True)
-class Strips:
-    """How an attention is cut, and its layout of scratch in bytes."""
-
-    a: Attention
-
-    @cached_property
-    def ports(self) -> tuple[Port, ...]:
-        a = self.a
-        mask = () if a.mask_dtype is None else (Port(a.mask_dtype),)
-        return (Port(a.dtype), Port(a.held), Port(a.held), *mask, Port(a.dtype, True))
-
-    @property
-    def kind(self) -> DType:
-        """The elements of keys and values."""
-        return int8 if self.a.packed else self.a.held
-
-    def bytes(self, count: int) -> int:
-        """The bytes of so many, with the scales between them."""
-        return count * self.kind.size + self.a.packed * (count // EIGHT_BIT_BLOCK) * _SCALE_BYTES
-
-    @cached_property
-    def count(self) -> Dim:
-        """The strips of a head of keys."""
-        return ceildiv(self.a.rows, QUERIES_PER_STRIP)
-
-    @cached_property
-    def padded(self) -> Dim:
-        """The keys of all panels."""
-        return ceildiv(self.a.keys, COLUMNS) * COLUMNS
-
-    @property
-    def wide(self) -> int:
-        """The width of all panels of values."""
-        return -(-self.a.width // COLUMNS) * COLUMNS
-
-    # The layout: rows of queries, rows of scores, rows of sums, each row's largest score and sum; then the panels.
-
-    @property
-    def scores(self) -> int:
-        return 4 * QUERIES_PER_STRIP * self.a.size
-
-    @property
-    def sums(self) -> int:
-        return self.scores + QUERIES_PER_STRIP * SCORE_ROW_BYTES
-
-    @property
-    def tops(self) -> int:
-        return self.sums + 4 * QUERIES_PER_STRIP * self.wide
-
-    @property
-    def panels(self) -> int:
-        return self.tops + 8 * QUERIES_PER_STRIP + 15 & -16
-
-    @cached_property
-    def values(self) -> Dim:
-        return self.padded * (4 * self.a.size) + self.panels
-
-    @cached_property
-    def scratch(self) -> Dim:
-        return self.values + self.padded * (4 * self.wide)
 
 
 def print_strips(s: Strips, sizes: SizeParameters, level: Level) -> Function:
@@ -226,7 +154,7 @@ class _Template:
                             w.add(put, 16 * COLUMNS)
                     if a.packed:
                         for line in lines:
-                            w.add(line, _SCALE_BYTES)
+                            w.add(line, SCALE_BYTES)
                 if rest:
                     with w.loop(turn, rest, start=0):
                         for i, line in enumerate(lines):
