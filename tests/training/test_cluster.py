@@ -21,6 +21,7 @@ from singe import data, metrics, nn, optim
 from singe.cluster import RayStep, RayWorkers
 from singe.runtime import random_keys
 from singe.train import BatchEnded, Checkpoints, Event, Learner, Note, RunBegan, TrainStep
+from singe.train.steps.parallel import average_buffers
 
 pytestmark = pytest.mark.usefixtures("collected")
 slow = pytest.mark.slow
@@ -116,33 +117,29 @@ def test_workers_share_dicts_and_compute_in_a_precision(ray: Any) -> None:
 
 @slow
 @pytest.mark.parametrize("when", ["between steps", "in a step"])
-def test_a_worker_that_is_killed_loses_no_step(ray: Any, whole: dict[int, float], when: str) -> None:
+def test_a_worker_that_is_killed_loses_no_step(
+    ray: Any, whole: dict[int, float], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
     told = Told()
-    trained = learner(told, workers=RayWorkers(2))
+    others: list[Callable[[Event], object]] = []
+    trained = learner(told, lambda event: [hear(event) for hear in others], workers=RayWorkers(2))
     step = step_of(trained)
     if when == "between steps":
-        trained._hooks = (told, once_at(3, lambda: kill(ray, step, 1)))
+        others.append(once_at(3, lambda: kill(ray, step, 1)))
     else:  # when it has told its share, and before its weights are updated
-        from singe.cluster import workers  # noqa: PLC0415
-
-        average = workers.average_buffers
 
         def killing(shares: Any) -> Any:
             if step._done == 4 and len(step._workers) == 2:
                 kill(ray, step, 1)
-            return average(shares)
+            return average_buffers(shares)
 
-        workers.average_buffers = killing
-    try:
-        assert trained.fit(loader(), loader(False), EPOCHS).reason == "finished"
-    finally:
-        if when == "in a step":
-            workers.average_buffers = average
+        monkeypatch.setattr("singe.cluster.workers.average_buffers", killing)
+    assert trained.fit(loader(), loader(False), EPOCHS).reason == "finished"
     assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == list(range(1, STEPS + 1))
     same(told.losses(), whole)
     assert step.workers == 0, "they end with fit"
     counts: set[int] = set()
-    trained._hooks = (lambda _: counts.add(step.workers),)
+    others.append(lambda _: counts.add(step.workers))
     trained.fit(loader(), epochs=EPOCHS + 1)
     assert 2 in counts, "others have come"
 
@@ -152,8 +149,8 @@ def test_training_goes_on_from_a_checkpoint_when_all_workers_are_lost(
     ray: Any, whole: dict[int, float], tmp_path: Path
 ) -> None:
     told = Told()
-    trained = learner(told, workers=RayWorkers(2), run=tmp_path, checkpoints=Checkpoints(steps=2))
-    trained._hooks = (told, once_at(5, lambda: kill(ray, step_of(trained), 2)))
+    killing = once_at(5, lambda: kill(ray, step_of(trained), 2))
+    trained = learner(told, killing, workers=RayWorkers(2), run=tmp_path, checkpoints=Checkpoints(steps=2))
     summary = trained.fit(loader(), loader(False), EPOCHS)
     assert (summary.reason, trained.step) == ("finished", STEPS)
     assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == [1, 2, 3, 4, 5, 5, 6, 7, 8]
@@ -164,8 +161,7 @@ def test_training_goes_on_from_a_checkpoint_when_all_workers_are_lost(
 
 @slow
 def test_a_run_without_a_folder_ends_when_all_workers_are_lost(ray: Any) -> None:
-    without = learner(workers=RayWorkers(1))
-    without._hooks = (once_at(2, lambda: kill(ray, step_of(without), 1)),)
+    without = learner(once_at(2, lambda: kill(ray, step_of(without), 1)), workers=RayWorkers(1))
     with pytest.raises(sg.DeviceError, match="all of 1 worker of Ray were lost in step 3"):
         without.fit(loader())
 
@@ -175,8 +171,8 @@ def test_an_interrupted_run_goes_on_with_another_number_of_workers(
     ray: Any, whole: dict[int, float], tmp_path: Path
 ) -> None:
     told = Told()
-    first = learner(told, workers=RayWorkers(2), run=tmp_path)
-    first._hooks = (told, once_at(3, lambda: signal.raise_signal(signal.SIGINT)))
+    interrupting = once_at(3, lambda: signal.raise_signal(signal.SIGINT))
+    first = learner(told, interrupting, workers=RayWorkers(2), run=tmp_path)
     assert first.fit(loader(), loader(False), EPOCHS).reason == "interrupted"
     second = learner(told, workers=RayWorkers(1), run=tmp_path)
     assert second.fit(loader(), loader(False), EPOCHS, resume=True).reason == "finished"
