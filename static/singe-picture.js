@@ -102,7 +102,7 @@ async function opaque(source, width, height, room) {
 const PAGE = 2 ** 16;
 /**
  * A module with f(begin, end, exchange), which exchanges the first and third byte of each pixel, if asked, and returns the bits that all pixels
- * have: 16 bytes a turn, where a loop of JavaScript takes ten times as long.
+ * have: 16 bytes a turn, where a loop of JavaScript takes ten times as long. tests/browser/embedding/pixels.wat is its text.
  */
 const ARRANGE =
   "AGFzbQEAAAABCAFgA39/fwF/AggBAWUBbQIAAAMCAQAHBQEBZgAACoQBAYEBAQN7/Qz/////////////////////IQP9DAIBAAMGBQQHCgkICw4NDA/9DAABAgMEBQYHCAkKCwwNDg8gAhshBQNAIAAgAP0AAAAiBCAF/Q79CwAAIAMgBP1OIQMgAEEQaiIAIAFJDQALIAP9GwAgA/0bAXEgA/0bAnEgA/0bA3EL";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from base64 import b64decode, b64encode
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import chromium
 from bundles import MODELS, ROOT, STATIC
 from sites import served
 
@@ -30,9 +30,8 @@ SPECS = {
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
-    with served(STATIC) as address, chromium() as browser:
-        page = browser.new_page()
+def page(browser: Any) -> Iterator[Any]:
+    with served(STATIC) as address, browser.new_page() as page:
         page.goto(f"{address}singe.js")
         yield page
 
@@ -272,3 +271,13 @@ def test_specs_are_checked(page: Any, spec: dict[str, Any]) -> None:
     answer = page.evaluate(SCRIPT, {"data": data, "spec": {**fields, **spec}})
     assert answer["code"] == "input"
     assert f"the spec's {next(iter(spec))}" in answer["message"]
+
+
+def test_the_module_that_puts_pixels_in_order_is_made_of_its_text() -> None:
+    """Behind what the script holds come the names that the text gives to locals."""
+    assembler = pytest.importorskip("wasmtime").wat2wasm
+    script = (STATIC / "singe-picture.js").read_text("utf-8")
+    (held,) = map(b64decode, re.findall(r'ARRANGE =\s+"([^"]+)"', script))
+    assembled = bytes(assembler((Path(__file__).parent / "pixels.wat").read_text("utf-8")))
+    assert assembled[: len(held)] == held
+    assert re.match(rb"\0.\x04name", assembled[len(held) :])
