@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,28 +40,33 @@ _TEXTS: Final = {
 
 
 def task(args: Namespace) -> None:
-    """Answer for each of the files."""
+    """Answer for each of the files, and print or write each answer when it is there: an error in a later file loses none."""
     beside = _beside(args)
     settings = {name: value for name in SETTINGS if (value := getattr(args, name)) is not None}
     _check_files(args)
     made = task_of(args, args.kind, args.device or "auto", None if "labels" in beside else args.labels)
-    answers: list[Any] = []
-    with doing("running") as running:
-        if args.kind == SEARCH.name:
+    passed, total = 0.0, len(args.files)
+    if args.kind == SEARCH.name:
+        with doing("reading the documents") as reading:
             made = _looking(made, _documents(args))
-        for path in args.files:
-            running(path)
-            answers.append(made(path, **beside, **settings))
-    if args.json:
-        say(json.dumps([answer.to_dict() for answer in answers] if len(answers) > 1 else answers[0].to_dict()))
-    else:
-        for path, answer in zip(args.files, answers, strict=True):
+        passed = reading.seconds
+    told: list[Any] = []
+    hint = ""
+    for k, (path, name) in enumerate(zip(args.files, _names(args), strict=True), 1):
+        with doing(path if total == 1 else f"{path}, {k} of {total}") as running:
+            answer = made(path, **beside, **settings)
+        passed += running.seconds
+        if args.json:
+            told.append(answer.to_dict())
+        else:
             say(f"{path}: {answer!r}")
-        hint = "" if args.out is not None else f"; -o FILE{answers[0].suffix} writes it"
-        say(f"{len(answers)} in {seconds(running.seconds)} on {made.device.name}{hint}")
-    if args.out is not None:
-        for place, answer in zip(_places(args, answers), answers, strict=True):
-            answer.save(place)
+        if args.out is not None:
+            answer.save(args.out if total == 1 else Path(args.out) / f"{name}{answer.suffix}")
+        hint = f"; -o FILE{answer.suffix} writes it" if args.out is None else f"; written to {args.out}"
+    if args.json:
+        say(json.dumps(told if total > 1 else told[0]))
+    else:
+        say(f"{total} in {seconds(passed)} on {made.device.name}{hint}")
 
 
 def _beside(args: Namespace) -> dict[str, list[str]]:
@@ -119,16 +123,16 @@ def _takes_texts(kind: str) -> bool:
     return kind in OF_TEXTS or (kind in KINDS and KINDS[kind].medium is TEXT)
 
 
-def _places(args: Namespace, answers: Sequence[Any]) -> list[Path]:
-    """The files that answers are written to: of several, those of a folder, with the names of the sources; of texts, and where names are
-    alike, with their numbers."""
-    if len(answers) == 1:
-        return [Path(args.out)]
+def _names(args: Namespace) -> list[str]:
+    """The files, without suffixes, that several answers are written to, in a folder: the names of the sources; of texts, and where names
+    are alike, their numbers. The folder is there then."""
     names = [str(k) if _takes_texts(args.kind) else Path(path).stem for k, path in enumerate(args.files, 1)]
     if len(set(names)) < len(names):
         names = [f"{k}-{name}" for k, name in enumerate(names, 1)]
-    Path(args.out).mkdir(parents=True, exist_ok=True)
-    return [Path(args.out) / f"{name}{answer.suffix}" for name, answer in zip(names, answers, strict=True)]
+    if args.out is not None:
+        folder = Path(args.out)
+        (folder if len(names) > 1 else folder.parent).mkdir(parents=True, exist_ok=True)
+    return names
 
 
 def task_of_ready(model: str) -> str | None:

@@ -94,9 +94,19 @@ def test_answers_are_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert sorted(path.name for path in (folder / "same").iterdir()) == ["1-a.png", "2-a.png"]
 
 
+def test_an_error_in_a_later_file_loses_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "broken.png").write_bytes(b"\x89PNG")
+    files = (folder / "a.png", folder / "broken.png", folder / "b.png")
+    code, out, told = run(capsys, *files, "--model", folder / "colours.singe", "-o", folder / "kept")
+    assert (code, out.startswith(f"{files[0]}: "), f"{files[2]}: " in out) == (2, True, False)
+    assert "broken.png" in told
+    assert [path.name for path in (folder / "kept").iterdir()] == ["a.png"]
+
+
 def test_the_end_of_a_name_says_the_form_of_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = (folder / "a.png", "--model", folder / "colours.singe")
     assert "; -o FILE.png writes it\n" in run(capsys, *given)[1]
+    assert f"; written to {folder / 'new' / 'a.json'}\n" in run(capsys, *given, "-o", folder / "new" / "a.json")[1]
     assert run(capsys, *given, "-o", folder / "a.json")[0] == 0
     assert json.loads((folder / "a.json").read_text())[0]["label"] == "red"
     code, _, told = run(capsys, *given, "-o", folder / "a.wav")
@@ -140,8 +150,7 @@ def test_vectors_maps_and_lines_are_written(tmp_path: Path) -> None:
 
 def test_answers_of_texts_are_named_by_their_numbers(tmp_path: Path) -> None:
     args = Namespace(kind="embed", files=["so: a/b. c", "so"], out=str(tmp_path))
-    answers = [TaskVector("embed", None, np.zeros(3))] * 2
-    assert [path.name for path in tasking._places(args, answers)] == ["1.npy", "2.npy"]
+    assert tasking._names(args) == ["1", "2"]
 
 
 def test_a_model_must_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
