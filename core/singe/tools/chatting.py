@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from ..ending import OrderlyEnd, in_order
 from ..errors import InputError, SingeError
 from ..files import write
 from ..files.bounded import read_json_list
@@ -16,7 +21,8 @@ from ..texts import say
 from .options import OF_LANGUAGE
 from .progress import doing
 
-HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, /exit or Ctrl-D ends it"
+HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, Ctrl-C stops an answer, /exit or Ctrl-D ends it"
+PROMPT: Final = "> "
 _OF_SAMPLING: Final = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")
 
 
@@ -50,12 +56,15 @@ class TerminalChat:
         messages = [*self.messages, {"role": "user", "content": text}]
         session = self.session
         answer = session.chat(messages, **self.options) if self.llm.chats else session.generate(text, **self.options)
-        for part in answer:
-            say(part, end="")
+        with _interrupted() as asked:
+            for part in answer:
+                say(part, end="")
+                if asked():
+                    answer.close()
         say()
         self.messages = [*messages, {"role": "assistant", "content": answer.text}]
         usage, timings = answer.usage, answer.timings
-        cut = "; cut off" if answer.finish_reason == "length" else ""
+        cut = {"length": "; cut off", None: "; stopped"}.get(answer.finish_reason, "")
         say(
             f"[{usage.completion_tokens} tokens, {timings.completion_per_second:.1f} per second; "
             f"{len(self.session.tokens)} of {self.llm.context} in use{cut}]",
@@ -75,6 +84,51 @@ class TerminalChat:
             raise InputError(f"{path}: expected a list of messages, each with a role and content, as /save writes it")
         self.messages = [{"role": m["role"], "content": m["content"]} for m in found]
         say(f"{len(self.messages)} messages", file=sys.stderr)
+
+
+@contextmanager
+def _interrupted() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed in this block; pressed again, it ends the command."""
+    was_asked = False
+
+    def handle(*_: Any) -> None:
+        nonlocal was_asked
+        if was_asked:
+            raise KeyboardInterrupt
+        was_asked = True
+
+    if threading.current_thread() is not threading.main_thread():  # which alone hears signals
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        with in_order(OrderlyEnd(lambda: 1.0, lambda: "ended within an answer", ended=True)):
+            yield lambda: was_asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _typed_lines() -> Iterator[str]:
+    """The lines of standard input; on a terminal each after a prompt, and where Python has readline, they can be edited and called back."""
+    if not sys.stdin.isatty():
+        yield from sys.stdin
+        return
+    edits = sys.stdout.isatty()
+    if edits:
+        with suppress(ImportError):  # Windows edits lines itself
+            import readline  # noqa: F401, PLC0415 (`input` uses it once it is imported)
+    while True:
+        if edits:
+            try:
+                yield input(PROMPT)
+            except EOFError:
+                return
+            continue
+        say(PROMPT, end="", file=sys.stderr)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
 
 
 def chat(args: Namespace) -> None:
@@ -97,12 +151,7 @@ def chat(args: Namespace) -> None:
     asks = sys.stdin.isatty()
     if asks:
         say(f"{llm!r}: {HELP}", file=sys.stderr)
-    while True:
-        if asks:
-            say("> ", end="", file=sys.stderr)
-        line = sys.stdin.readline()
-        if not line:
-            return
+    for line in _typed_lines():
         try:
             if not conversation.read(line):
                 return

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from gguf_decoders import write_gguf
 from tiny_language import tiny_folder, tiny_gguf
 
 import singe as sg
+from singe.tools import chatting
 
 GREEDY: Final[dict[str, Any]] = {"temperature": 0, "max_tokens": 12}
 
@@ -238,6 +241,29 @@ def test_a_terminal_talks_and_keeps_the_conversation(
     code, _, told = run(capsys, "chat", path, *options)
     assert code == 2
     assert "not JSON" in told
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts: list[str] = []
+
+    def say(text: str = "", end: str = "\n", file: TextIO | None = None) -> None:
+        if not end:
+            parts.append(text)
+            if len(parts) == 1:
+                signal.raise_signal(signal.SIGINT)
+        print(text, end=end, file=file)
+
+    monkeypatch.setattr(chatting, "say", say)
+    monkeypatch.setattr("sys.stdin", StringIO("hello\nhello\n"))
+    before = signal.getsignal(signal.SIGINT)
+    code, _, told = run(
+        capsys, "chat", path, "--device", "numpy", "--max-tokens", 4, "--temperature", 0, "--context", 96
+    )
+    assert (code, len(parts)) == (0, 5), told
+    assert re.findall(r"\[(\d) tokens, .* of 96 in use(.*)\]", told) == [("1", "; stopped"), ("4", "; cut off")]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.slow
