@@ -22,7 +22,7 @@ from ..graph import Builder, Graph, Kind, Node, Part, Value
 from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Row
 from ..runtime.debugging import note_place
-from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
+from ..shapes import MAX_ELEMENTS, Dim, deferring, keeping, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
 from .adapters.elementwise.random import is_random, with_key_state
 from .choice import Ambiguous, NeitherFits, Undecided
@@ -323,7 +323,8 @@ class _Importer:
         else:
             version = scope.opsets.get(node.domain, 1)
             call = Call(self.builder, node.op, version, _tensors(node, inputs), attributes, node.outputs, scope, inputs)
-            made = _made(call)
+            with keeping(scope.checks):
+                made = _made(call)
             results = [made] if isinstance(made, Node) else list(made)
         self.enter(node, results, scope)
 

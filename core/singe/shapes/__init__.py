@@ -6,6 +6,8 @@ Whether two dimensions are `same` may depend on the sizes: then a run checks it,
 from .checks import Checks as Checks
 from .checks import deferring as deferring
 from .checks import differ as differ
+from .checks import holds as holds
+from .checks import keeping as keeping
 from .checks import repeating as repeating
 from .checks import repetitions as repetitions
 from .checks import require as require

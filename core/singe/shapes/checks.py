@@ -8,11 +8,12 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from ..errors import ShapeError
-from .sizes import Dim, Size, at_least, equal, plain
+from .sizes import Dim, Size, at_least, equal, plain, undivided
 
 Checks: TypeAlias = "dict[Dim, str]"
 """Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
 _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
+_KEPT: Final[ContextVar[Checks | None]] = ContextVar("kept", default=None)
 _TURNS: Final[ContextVar[tuple[Dim, ...]]] = ContextVar("turns", default=())
 """The numbers of turns of the loops whose bodies are built, where they may be 0."""
 
@@ -51,6 +52,17 @@ def deferring() -> Iterator[Checks]:
         _CHECKS.reset(token)
 
 
+@contextmanager
+def keeping(kept: Checks) -> Iterator[None]:
+    """A context in which dimensions may rely on the checks collected so far. These are added to `kept`, and the run must check them, whatever
+    becomes of the nodes that required them."""
+    token = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 def same(a: Dim, b: Dim, what: str) -> bool:
     """Like `equal`, for dimensions that must be equal:
     if that depends on the sizes, the run may check it (`deferring`)."""
@@ -60,6 +72,21 @@ def same(a: Dim, b: Dim, what: str) -> bool:
         return equal(a, b, what)
     require(gap, f"{what}: {a} must be {b}")
     require(-gap, f"{what}: {a} must be {b}")
+    return True
+
+
+def holds(dim: Dim) -> bool:
+    """Whether a dimension is at least 0 in every run: always, or by a check collected so far, which is kept then (`keeping`)."""
+    wanted = undivided(dim)
+    if at_least(wanted, 0):
+        return True
+    kept, found = _KEPT.get(), _CHECKS.get()
+    if kept is None or found is None:
+        return False
+    check = next((check for check in found if at_least(wanted - undivided(check), 0)), None)
+    if check is None:
+        return False
+    kept.setdefault(check, found[check])
     return True
 
 

@@ -373,6 +373,11 @@ def _merged(a: Dim, b: int) -> tuple[Dim, int]:
     return a, b
 
 
+def undivided(dim: Dim) -> Dim:
+    """A dimension that is at least 0 where this one is: x // c + k is where x + k·c is."""
+    return _merged(dim, 1)[0]
+
+
 def remainder(a: Dim, b: Dim) -> Dim:
     """a % b, with the sign of b."""
     a, b = plain(a), plain(b)

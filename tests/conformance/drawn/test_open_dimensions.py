@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.errors import SizeNeeded, ValueNeeded
+import singe as sg
+from singe.errors import ShapeError, SizeNeeded, ValueNeeded
 from singe.graph import Graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
@@ -140,9 +141,10 @@ def test_a_quotient_as_pytorch_rounds_it_down_leaves_no_nodes() -> None:
     assert made.outputs[0].shape == (N // 4,)
 
 
-def _strided(halved: int) -> Graph:
-    """Two convolutions with stride 2, and heads cut from what is left; its length is computed by quotients toward zero, of
-    which the second is by `halved`."""
+def _strided(halved: int, op: str = "Slice") -> Graph:
+    """Two convolutions with stride 2, or slices of the same lengths, and heads cut from what is left; its length is computed by quotients
+    toward zero, of which the second is by `halved`."""
+    given, attrs = (("w",), {"strides": (2,)}) if op == "Conv" else (("zero", "end", "last", "two"), {})
     return graph(
         node("Shape", "x", outputs=("n",), start=2),
         node("Add", "n", "less", outputs=("before",)),
@@ -150,13 +152,13 @@ def _strided(halved: int) -> Graph:
         node("Add", "half", "less", outputs=("first",)),
         node("Div", "first", "halved", outputs=("quarter",)),
         node("Concat", "one", "quarter", "open", "two", outputs=("target",), axis=0),
-        node("Conv", "x", "w", outputs=("once",), strides=(2,)),
-        node("Conv", "once", "w", outputs=("twice",), strides=(2,)),
+        node(op, "x", *given, outputs=("once",), **attrs),
+        node(op, "once", *given, outputs=("twice",), **attrs),
         node("Reshape", "twice", "target"),
         inputs={"x": (1, 4, "N")},
         constants={
             "one": ints(1), "two": ints(2), "less": ints(-1), "halved": ints(halved), "open": ints(-1),
-            "w": np.ones((4, 4, 3), np.float32),
+            "zero": ints(0), "end": ints(-2), "last": ints(2), "w": np.ones((4, 4, 3), np.float32),
         },
     )  # fmt: skip
 
@@ -167,9 +169,32 @@ def test_a_length_that_a_file_computes_in_its_own_way_is_that_of_the_data() -> N
     heads, length = made.outputs[0].shape[2], made.outputs[0].shape[1]
     assert heads == 2
     assert [known(length, {"N": n}) for n in (7, 10, 100)] == [1, 1, 24]
-    assert min(known(check, {"N": 100}) for check in made.checks) == 0
-    assert min(known(check, {"N": 2}) for check in made.checks) < 0
+    assert {known(check, {"N": 100}) for check in made.checks} == {0}
     assert _strided(3).outputs[0].shape[2] != 2
+
+
+def test_quotients_of_lengths_rely_on_the_windows_that_fit() -> None:
+    """The length that convolutions leave is then that of the data, also where nothing reads them."""
+    made = _strided(2, "Conv")
+    assert made.outputs[0].shape[2] == 2
+    assert [min(known(check, {"N": n}) for check in made.checks) >= 0 for n in (2, 3, 100)] == [False, True, True]
+    unread = graph(
+        node("Conv", "x", "w", outputs=("made",), strides=(64,)),
+        node("Shape", "x", outputs=("n",), start=2),
+        node("Sub", "n", "length", outputs=("over",)),
+        node("Div", "over", "step", outputs=("count",)),
+        node("Shape", "made", outputs=("shape",)),
+        node("Concat", "shape", "count", outputs=("counts",), axis=0),
+        node("Expand", "one", "counts"),
+        inputs={"x": (1, 1, "N"), "one": (1,)},
+        constants={"w": np.ones((2, 1, 127), np.float32), "length": ints(127), "step": ints(64)},
+    )
+    assert "conv" not in unread.ops()
+    assert unread.outputs[0].shape == (1, 2, (N - 127) // 64 + 1, (N - 127) // 64)
+    model = sg.Model(unread, "numpy")
+    assert model(x=np.zeros((1, 1, 200), np.float32), one=np.ones(1, np.float32)).shape == (1, 2, 2, 1)
+    with pytest.raises(ShapeError, match=r"the window \(127,\) is larger"):
+        model(x=np.zeros((1, 1, 100), np.float32), one=np.ones(1, np.float32))
 
 
 def test_padding_to_a_multiple_is_known_to_be_one() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, runners
 from pair_cases import CASES, FIXTURE, RULES, TEXT, VOCABULARY, folder_of_case, read_pairs, source_of, text_of
 
-from singe.errors import FormatError, InputError
+from singe.errors import FormatError, InputError, ShapeError
 from singe.language.encoder_decoders.description import check_room, of_config
 from singe.language.encoder_decoders.families import FAMILIES
 from singe.language.encoder_decoders.files import PairFiles, files_in, open_pair
@@ -128,6 +128,27 @@ def test_onnx_files_give_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@runners("numpy", pytest.param("wasm", marks=pytest.mark.full))
+def test_sounds_of_all_lengths_are_heard_by_one_program_of_onnx_files(device_name: str, tmp_path: Path) -> None:
+    """They say what the network with the same weights says."""
+    with zipfile.ZipFile(FIXTURE.with_name("tiny_moonshine_onnx.zip")) as archive:
+        archive.extractall(tmp_path)
+    model = opened(tmp_path).model(device_name)
+    assert isinstance(model, OnnxPair)
+    assert not model._encoder.needed
+    whole = WholePair(model.whole("tiny", 1), model.room, 1, "tiny")
+    for samples in (895, 16_000, 20_011):
+        sound = (0.1 * np.random.default_rng(samples).standard_normal(samples)).astype(np.float32)
+        found = list[np.ndarray]()
+        for one in (model, whole):
+            one.hear(sound)
+            texts = one.texts(1)
+            found.append(np.concatenate([texts.add([[k]])[0] for k in (1, 7)]))
+        np.testing.assert_allclose(found[0], found[1], atol=2e-5, rtol=2e-5)
+    with pytest.raises(ShapeError, match="is larger than the padded input"):
+        model.hear(np.zeros(894, np.float32))
+
+
 @pytest.mark.parametrize("by_column", [False, True])
 def test_weights_of_8_bits_in_onnx_files_are_floats_again(by_column: bool, tmp_path: Path) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")

@@ -23,9 +23,14 @@ from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
 from ..kinds import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 
 
+def window_reach(window: int, dilation: int) -> int:
+    """How many elements there are from a window's first to its last."""
+    return dilation * (window - 1) + 1
+
+
 def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:
     """How many positions a window has along an axis."""
-    return (d + before + after - (dilation * (window - 1) + 1)) // stride + 1
+    return (d + before + after - window_reach(window, dilation)) // stride + 1
 
 
 def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:

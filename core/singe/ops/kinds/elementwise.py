@@ -17,7 +17,21 @@ from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.derivative import derivative
 from ...ir.scalar import Expr, const
 from ...late_dataclass import dataclass
-from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, dim_min, divides, equal, floordiv, symbols
+from ...shapes import (
+    Dim,
+    Shape,
+    Size,
+    at_least,
+    broadcast,
+    differ,
+    dim_max,
+    dim_min,
+    divides,
+    equal,
+    floordiv,
+    holds,
+    symbols,
+)
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
@@ -121,7 +135,7 @@ def _quotient(a: Any, b: Any) -> Any:
     """The quotient, rounded toward zero as integer division is at run time."""
     if isinstance(a, int) and isinstance(b, int):
         return scalar.div(const(a, int64), const(b, int64)).value
-    if divides(a, b):
+    if divides(a, b) or (at_least(b, 0) and holds(a)):
         return floordiv(a, b)
     if at_least(b, 0):
         return floordiv(dim_max(a, 0), b) - floordiv(dim_max(-a, 0), b)

@@ -18,8 +18,8 @@ from ...errors import ShapeError
 from ...ir import affine
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
-from ...shapes import Shape, broadcast, dim_max, product, same, show
-from ..folds.window import window_size
+from ...shapes import Shape, broadcast, dim_max, product, require, same, show
+from ..folds.window import window_reach, window_size
 from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..movement.move import project
 from .transposed import conv_or_dot, resized, transposed_last
@@ -133,10 +133,15 @@ def _conv_shape(
             f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs"
         )
     window = [d for d in w.shape[:-2] if isinstance(d, int)]
-    out = [window_size(*f) for f in zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
-    if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape[1:-1], strict=True)):
-        raise ShapeError(f"conv: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
-    return (x.shape[0], *out, outputs)
+    facts = [*zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
+    for d, length, _, dilation, low, high in facts:
+        reach = window_reach(length, dilation)
+        if reach > 1 and d != 0:  # windows of one element fit an empty axis: there are none
+            require(
+                d + low + high - reach,
+                f"conv: the window {tuple(window)} is larger than the padded input {show(x.shape)}",
+            )
+    return (x.shape[0], *(window_size(*f) for f in facts), outputs)
 
 
 def _conv_nest(

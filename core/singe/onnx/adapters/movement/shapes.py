@@ -27,6 +27,7 @@ from ....shapes import (
     dim_max,
     dim_min,
     floordiv,
+    holds,
     known,
     product,
     require,
@@ -265,17 +266,21 @@ def _cut(start: Dim, end: Dim, step: int, d: Dim) -> tuple[Dim, int, Dim]:
     if d == 0:
         return 0, 1, 0
     first, last = (_end(v, d) for v in (start, end))
-    first = dim_min(dim_max(first, 0), high)
-    last = dim_min(dim_max(last, low), high)
-    count = dim_max(ceildiv(last - first if step > 0 else first - last, abs(step)), 0)
+    first = dim_min(_from_0(first), high)
+    last = dim_min(_from_0(last - low) + low, high)
+    count = _from_0(ceildiv(last - first if step > 0 else first - last, abs(step)))
     return (0, 1, 0) if count == 0 else (first, 1 if count == 1 else step, count)
+
+
+def _from_0(d: Dim) -> Dim:
+    return d if holds(d) else dim_max(d, 0)
 
 
 def _end(v: Dim, d: Dim) -> Dim:
     """A start or end of a slice; a negative one counts from the end of the axis."""
     if isinstance(v, int):
         return d if v >= FAR else v + d if -FAR < v < 0 else v
-    if at_least(v, 0):
+    if holds(v):
         return v
     if at_least(-v, 1):
         return v + d
