@@ -28,7 +28,7 @@ from singe.ir import affine
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import size
-from singe_wasm.kernels.nest import lane_cost
+from singe_wasm.kernels.lanes import lane_cost
 from singe_wasm.levels import LEVELS
 from singe_wasm.target import WasmTarget
 
@@ -226,6 +226,21 @@ def test_symbolic_elementwise(count: int) -> None:
         [_random(count), np.arange(count, dtype=np.uint8), np.zeros(count, np.float32), np.zeros(count, bool)],
         {"N": count},
     )
+
+
+@pytest.mark.parametrize("kind", [int8, uint8], ids=str)
+@pytest.mark.parametrize("columns", [15, 16, 37, 76])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_bytes_that_are_folded_along_another_axis(kind: DType, columns: int, is_open: bool) -> None:
+    """Four vectors of them are one load."""
+    rows, width = 3, size("N") if is_open else columns
+    i, k = g(0, width), r(0, rows)
+    bytes_ = s.cast(s.load(0, k * s.size(width) + i, int32), float32)
+    fold = Reduce("a0", "add", bytes_ * s.load(1, k, float32))
+    ports = (Port(kind), Port(float32), Port(float32, True))
+    kernel = Kernel(ports, (width,), (rows,), (fold, Store(2, i, fold.accumulator + 1)))
+    values = np.random.default_rng(columns).integers(0, 256, rows * columns).astype(np.uint8).view(kind.numpy)
+    check(kernel, [values, np.array([1, -2, 3], np.float32), np.zeros(columns, np.float32)], {"N": columns})
 
 
 @pytest.mark.parametrize("word", ["add", "mul", "max", "min"])

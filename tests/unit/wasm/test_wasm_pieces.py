@@ -13,7 +13,7 @@ from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.model.model import Model
 from singe.shapes import Dim, size
-from singe_wasm.kernels.nest import choose_lane, lane_cost
+from singe_wasm.kernels.lanes import choose_lane, lane_cost
 from singe_wasm.kernels.split_loops import column_pieces, kernel_pieces
 
 N = size("N")

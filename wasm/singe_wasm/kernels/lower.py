@@ -73,6 +73,7 @@ class Lowering:
         self.ports: Final = tuple(ports)
         self.lane = lane
         self.other: Final = other
+        self.beside = 1  # vectors that a turn of the vectorised loop takes
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
         self._lacking: Final = sizes.lacking
@@ -81,7 +82,7 @@ class Lowering:
         self._values: dict[tuple[Expr, Shift, bool], Tree] = {}
         self._varying: set[Expr] = set()
         self._leaves: dict[Expr, frozenset[Expr]] = {}
-        self._done: dict[tuple[Expr, bool, Shift], Tree] = {}
+        self._done: dict[tuple[Expr, int, Shift], Tree] = {}  # by the vectors of a turn; 0: one element
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
         self._blocks: dict[tuple[Expr, Shift], Sequence[Tree]] = {}
         self._stores: dict[tuple[int, Expr, Expr, Shift, bool], Tree] = {}
@@ -215,7 +216,7 @@ class Lowering:
     def scalar(self, e: Expr, shift: Shift = ()) -> Tree:
         """The expression as one value: that of the first lane, if lanes differ."""
         shift = self._relevant(e, shift)
-        key = (e, False, shift)
+        key = (e, 0, shift)
         found = self._done.get(key)
         if found is None:
             found = self._done[key] = self._scalar(e, shift)
@@ -244,7 +245,7 @@ class Lowering:
     def vector(self, e: Expr, shift: Shift = ()) -> Tree:
         """The expression in four lanes."""
         shift = self._relevant(e, shift)
-        key = (e, True, shift)
+        key = (e, self.beside, shift)
         found = self._done.get(key)
         if found is None:
             found = self._done[key] = self._vector(e, shift) if self.varies(e) else self._splat(e, shift)
@@ -298,9 +299,33 @@ class Lowering:
         if self.other is not None and step and not memory.is_near(stored, step):
             along = dict(shift).get(self.other, 0)
             return self._transposed(e, tuple(p for p in shift if p[0] is not self.other), along - along % 4)[along % 4]
+        if step == 1 and stored in memory.SIGN_OF_BYTES:
+            place = dict(shift).get(self.lane, 0)
+            first = place - place % 16
+            if place % 4 == 0 and first + 16 <= 4 * self.beside:
+                return self._of_sixteen(e, shift, first)[place % 16 // 4]
         address, offset = self.address(e.value, e.args[0], shift)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step)
         return Tree(code, (address,), "v128", address.level)
+
+    def _of_sixteen(self, e: Expr, shift: Shift, first: int) -> Sequence[Tree]:
+        """What four vectors beside each other load, from a place of the lane on, whose elements are bytes: one load."""
+        assert self.lane is not None
+        shift = (*(p for p in shift if p[0] is not self.lane), *(((self.lane, first),) if first else ()))
+        if (e, shift) not in self._blocks:
+            stored = self.ports[e.value].dtype
+            address, offset = self.address(e.value, e.args[0], shift)
+            whole = Tree(encode.memory("v128.load", offset), (address,), "v128", address.level)
+            parts = [
+                Tree(ops(f"i16x8.extend_{part}_i8x16_{memory.SIGN_OF_BYTES[stored]}"), (whole,), "v128", whole.level)
+                for part in ("low", "high")
+            ]
+            self._blocks[e, shift] = [
+                Tree(ops(f"i32x4.extend_{part}_i16x8_{memory.SIGN_OF_BYTES[stored]}"), (half,), "v128", half.level)
+                for half in parts
+                for part in ("low", "high")
+            ]
+        return self._blocks[e, shift]
 
     def _looked_up(self, e: Expr, shift: Shift) -> Tree:
         """A load at an index that each lane has computed."""

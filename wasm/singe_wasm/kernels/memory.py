@@ -82,6 +82,8 @@ _NARROW: Final = {
     2: (v128(bytes((0, 1, 4, 5, 8, 9, 12, 13, *[255] * 8))) + ops("i8x16.swizzle"), "v128.store64_lane"),
 }
 """Bytes of an element ↦ instructions that pack the low bytes of four lanes, and store them."""
+SIGN_OF_BYTES: Final = {int8: "s", uint8: "u"}
+"""Element types of one byte that lanes take as they are ↦ how their sign is spelled."""
 VECTOR_STORAGE: Final = frozenset(d for d, e in ELEMENTS.items() if e.four)
 """Element types that are loaded and stored four at a time."""
 

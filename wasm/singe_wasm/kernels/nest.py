@@ -9,7 +9,8 @@ it can occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +22,9 @@ from ..code import simd
 from ..code.encode import Function
 from ..code.values import I32, V128, I32x4, Int, Value, minimum
 from ..code.writer import EFFECT, Tree, Writer
-from .lower import Lowering, Shift, SizeParameters, lane_step
-from .memory import VECTOR_STORAGE, is_near
+from .lanes import choose_lane
+from .lower import Lowering, Shift, SizeParameters
+from .memory import SIGN_OF_BYTES
 from .ranges import Ranges, take_ranges
 from .thread_shares import TURNS_THAT_DIVIDE_WELL, begin, choose_loop, divide, first_alone, guess
 from .transposed import blocks
@@ -47,92 +49,6 @@ def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
     return w.finish()
 
 
-# --- which loop takes four lanes -------------------------------------------------------------------------------------
-
-
-def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr, near: bool = False) -> int | None:
-    """How many loads and stores are not contiguous if the loop `lane` takes four lanes; None if it cannot.
-
-    near: do not count loads whose elements are near each other.
-    """
-    depends: dict[Expr, bool] = {}
-
-    def varies(e: Expr) -> bool:
-        if e not in depends:
-            depends[e] = (
-                e is lane
-                or (e.value is not None and e.word == "var" and e.value[1] is None)
-                or any(map(varies, e.args))
-            )
-        return depends[e]
-
-    def distance(port: int, index: Expr) -> int | None:
-        step = lane_step(index, lane, varies)
-        if kernel.ports[port].dtype not in VECTOR_STORAGE or not isinstance(step, int):
-            return None
-        return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
-
-    def is_computed(load: Expr) -> bool:
-        """Whether the load's index depends on other elements, of which each lane has its own."""
-        if kernel.ports[load.value].dtype not in VECTOR_STORAGE or lane_step(load.args[0], lane, varies) is not None:
-            return False
-        return any(e.word == "load" and varies(e) for e in scalar.postorder([load.args[0]]))
-
-    cost = 0
-    seen: set[Expr] = set()
-    waiting: list[Expr] = [s.value for s in stages]
-    for s in stages:
-        if not isinstance(s, Store):
-            if s.value.dtype not in simd.LANES:
-                return None
-        else:
-            step = distance(s.port, s.index)
-            if not step:
-                return None
-            cost += step != 1
-    while waiting:
-        e = waiting.pop()
-        if e in seen or not varies(e):
-            continue
-        seen.add(e)
-        if any(x.dtype not in simd.LANES for x in (e, *e.args)):
-            return None
-        if e.word == "load":
-            step = distance(e.value, e.args[0])
-            if step is not None:
-                cost += step != 1 and not (near and is_near(kernel.ports[e.value].dtype, step))
-            elif is_computed(e):
-                cost += 1
-                waiting.append(e.args[0])
-            else:
-                return None
-        else:
-            waiting += e.args
-    return cost
-
-
-def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
-    """The loop variable that takes four lanes, and whether it is an inner one."""
-    options: list[tuple[int, bool, Expr]] = []
-    reduces = any(isinstance(s, Reduce) for s in kernel.stages)
-    scans = any(isinstance(s, Scan) for s in kernel.stages)
-    for extents, variables, inner in ((kernel.grid, kernel.grid_vars, False), (kernel.inner, kernel.inner_vars, True)):
-        if not extents or (isinstance(extents[-1], int) and extents[-1] < 4) or (inner and scans):
-            continue
-        stages = [s for s in kernel.stages if not inner or not isinstance(s, Store) or s.inner]
-        cost = lane_cost(kernel, stages, variables[-1])
-        if cost is not None:
-            options.append((cost, inner, variables[-1]))
-    options.sort(key=lambda o: o[:2])
-    if not options:
-        return None, False
-    cost, inner, lane = options[0]
-    if cost and reduces:  # many elements are read for each one that is stored
-        folds = [s for s in kernel.stages if isinstance(s, Reduce)]
-        return (None, False) if inner or lane_cost(kernel, folds, lane, near=True) else (lane, False)
-    return (None, False) if cost and inner and len(options) > 1 else (lane, inner)
-
-
 # --- the loops -------------------------------------------------------------------------------------------------------
 
 
@@ -154,6 +70,11 @@ class _Strip:
     step: int
     limit: Int
     sure: bool
+
+    @property
+    def beside(self) -> int:
+        """The vectors of a turn that lie beside each other."""
+        return max(self.step // 4, 1)
 
 
 class _NestWriter:
@@ -202,7 +123,13 @@ class _NestWriter:
         if self.lane is None or self.lane_is_inner or guess(self.kernel.grid[-1]) < 4 * LINES[-1]:
             return False
         turns = math.prod(guess(d) for d in self.kernel.inner)
-        return turns >= MIN_LONG_FOLD_TURNS and any(isinstance(s, Reduce) for s in self.kernel.stages)
+        folds = [s.value for s in self.kernel.stages if isinstance(s, Reduce)]
+        return bool(folds) and (turns >= MIN_LONG_FOLD_TURNS or self._loads_bytes(folds))
+
+    def _loads_bytes(self, values: Sequence[Expr]) -> bool:
+        """Whether four vectors are read by one load."""
+        loads = [e for e in scalar.postorder(values) if e.word == "load" and self.lane in scalar.postorder([e])]
+        return any(self.kernel.ports[e.value].dtype in SIGN_OF_BYTES for e in loads)
 
     def _counts(self) -> tuple[int, ...]:
         """How many vectors a turn of the vectorised loop takes, the longest first; single ones follow in any case."""
@@ -235,7 +162,7 @@ class _NestWriter:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
         self._share(outer, wide)
-        versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
+        versions = self._versions(self.grid[-1]) if wide else [(((),), False)]
         roots = [
             r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
         ]
@@ -309,8 +236,15 @@ class _NestWriter:
         """The vectorised loop around `turn`."""
         self.w.set(loop.local, self.range[0] if loop is self.shared else 0)
         for s in self._strips(loop):
+            self.low.beside = s.beside
             with self.w.loop(loop.local, s.limit, s.step, sure=s.sure):
                 turn(s.shifts, s.vector)
+
+    def _versions(self, loop: _KernelLoop) -> Iterator[tuple[Sequence[Shift], bool]]:
+        """The strips of the vectorised loop, one after the other, as trees are asked for."""
+        for s in self._strips(loop):
+            self.low.beside = s.beside
+            yield s.shifts, s.vector
 
     # --- one point of the grid
 
@@ -400,11 +334,13 @@ class _NestWriter:
         versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
         taps = self._taps(stage) if isinstance(stage, Reduce) else ((),)
         parts = [part for tap in taps for s, v in versions for part in self._parts(stage, (*s, *tap), v)]
+        for part, count in Counter(parts).items():
+            part.uses = max(part.uses, count)  # what several vectors are multiplied by is loaded once
         ranges = self.ranges[stage.name].values() if isinstance(stage, Reduce) else ()
         return [*parts, *(self.low.scalar(e) for found in ranges for e in (found.start, found.stop))]
 
-    def _lane_versions(self) -> list[tuple[Shift, bool]]:
-        return [(shift, s.vector) for s in self._strips(self.inner[-1]) for shift in s.shifts]
+    def _lane_versions(self) -> Iterator[tuple[Shift, bool]]:
+        return ((shift, vector) for shifts, vector in self._versions(self.inner[-1]) for shift in shifts)
 
     def _accumulator(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> Value:
         key = (stage.name, shift, vector)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from singe.extension import Dim, Expr, Kernel, Store, affine, int32, scalar
 
-from .nest import choose_lane, lane_cost
+from .lanes import choose_lane, lane_cost
 from .transposed import BLOCKS, other_loop
 
 MAX_PIECES: Final = 8

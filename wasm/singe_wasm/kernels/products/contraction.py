@@ -32,8 +32,8 @@ from singe.extension import (
 from ...code.encode import Function
 from ...code.writer import Writer
 from ...levels import Level
+from ..lanes import lane_cost
 from ..lower import Lowering, SizeParameters
-from ..nest import lane_cost
 from ..thread_shares import begin, choose_loop, first_alone, loop
 from .feeds import Evaluated, Feed, Gathered, InPlace, InputLines, PanelWriter, panels, places_in_panels
 from .product import Product, RegisterTile, choose_tile, panels_across

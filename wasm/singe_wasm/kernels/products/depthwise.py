@@ -19,8 +19,8 @@ from singe.extension import Expr, Routine, Store, affine, ceildiv, float32, int3
 from ...code.encode import Function
 from ...code.values import I32, Int, maximum, minimum
 from ...code.writer import Tree, Writer
+from ..lanes import lane_cost
 from ..lower import Lowering, Shift, SizeParameters
-from ..nest import lane_cost
 from ..thread_shares import begin, choose_loop, divide, first_alone, loop
 from .product import ACCUMULATOR, VECTOR_REGISTERS
 

@@ -37,8 +37,8 @@ from singe.extension import product as dim_product
 
 from ...code.values import I32, Int
 from ...code.writer import Tree, Writer
+from ..lanes import lane_cost
 from ..lower import Lowering
-from ..nest import lane_cost
 from ..thread_shares import MAX_SCRATCH_BYTES, guess
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from singe.extension import Dim, Routine, Store, affine, ceildiv, float32, int32
 from ...code.encode import Function
 from ...code.values import I32, F32x4, maximum, minimum
 from .. import memory as elements
+from ..lanes import lane_cost
 from ..lower import Lowering, Shift, SizeParameters
-from ..nest import lane_cost
 from ..thread_shares import MAX_SCRATCH_BYTES, begin, choose_loop, divide, first_alone, guess, loop
 from .product import ACCUMULATOR
 

@@ -21,8 +21,8 @@ from singe.extension import Contraction, Dim, Expr, Reduce, affine, ceildiv, flo
 
 from ...code.values import I32, F32x4, I32x4, Int, minimum
 from ...code.writer import Tree, Writer
+from ..lanes import lane_cost
 from ..lower import Lowering, Shift
-from ..nest import lane_cost
 from ..split_loops import ColumnPiece, column_pieces
 from ..thread_shares import divide
 from .feeds import Feed, Runs

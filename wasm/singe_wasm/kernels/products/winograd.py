@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from singe.extension import Dim, Routine, affine, ceildiv, float32
 
 from ...transforms import TILE_INPUTS, TILE_OUTPUTS, WINDOW_WEIGHTS
-from ..nest import lane_cost
+from ..lanes import lane_cost
 from ..thread_shares import MAX_SCRATCH_BYTES, guess
 from .product import CACHE_BYTES, RELAXED, SIMD
 
