@@ -8,7 +8,7 @@
 
 /** @import { ArrayClass, Answer, Device, GivenInput, GpuPlace, Place, Program, Sizes, Target, WeightsEntry, WeightsStore } from "../types/program.d.ts" */
 /** @import { TypedArray } from "../types/public.d.ts" */
-/** @import { GpuFiles } from "../webgpu/singe-webgpu.js" */
+/** @import { GpuFiles } from "../webgpu/singe-gpu-pipelines.js" */
 
 /** @typedef {{ getBuffer(kind: "u8"): { data: Uint8Array<ArrayBuffer>, release(): void }, destroy(): void }} PythonBytes */
 /** @typedef {{ _module: { LDSO: { loadedLibsByName: { __main__: { exports: { memory: WebAssembly.Memory } } } }, memory: WebAssembly.Memory } }} Pyodide */

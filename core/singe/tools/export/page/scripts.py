@@ -94,7 +94,9 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         )
     ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
-    "singe-webgpu.js": frozenset(("singe-folded-texts.js", "singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
+    "singe-webgpu.js": frozenset(
+        ("singe-folded-texts.js", *(f"singe-{part}.js" for part in ("gpu", "gpu-pipelines", "gpu-plan", "webgpu")))
+    ),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
 """A file ↦ the modules in it, where these are several."""
