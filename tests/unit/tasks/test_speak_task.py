@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,27 @@ def test_a_text_sounds_the_same_again_and_is_said_sentence_by_sentence(tmp_path:
     speak.close()
     with pytest.raises(InputError, match="closed"):
         speak("ab")
+
+
+def test_the_first_sound_is_there_before_the_second_sentence_ends(tmp_path: Path) -> None:
+    """Of a text that comes in parts; what follows is waited for meanwhile."""
+    speak = sg.task("speak", voice_in(tmp_path), device="numpy")
+    further = threading.Event()
+
+    def parts() -> Iterator[str]:
+        yield "ab. d"
+        assert further.wait(60), "the first sound did not come"
+        yield "e. ba."
+
+    said = speak.stream(parts())
+    first = next(said)
+    further.set()
+    assert [first.text, *(sound.text for sound in said)] == ["ab.", "de.", "ba."]
+    further.clear()
+    left = speak.stream(parts())
+    next(left)
+    del left  # though the next text has not come
+    further.set()
 
 
 def test_phonemes_are_numbered_with_marks_around_and_pads_between(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, field, fields
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from ...awaitables import IN_PAGE
 from ...errors import InputError
 from ...files import zoo
 from ...files.places import bundle_at
@@ -144,15 +146,27 @@ class SpeakTask(AnyTask):
             self._warned = True
 
     def _ahead(self, texts: Iterator[str], how: Speaking) -> Iterator[SpokenSound]:
-        with ThreadPoolExecutor(1) as pool:
-            made = None
-            for text in texts:
-                following = pool.submit(self._said, text, how)
-                if made is not None:
-                    yield made.result()
-                made = following
-            if made is not None:
-                yield made.result()
+        """The sounds of texts. The next text is waited for, and said, while the sound before it is used; who ends waits for no text."""
+        saying, wanted = threading.RLock(), True  # the garbage collector may end it in the pool's thread
+
+        def following() -> SpokenSound | None:
+            text = next(texts, None)
+            with saying:
+                return self._said(text, how) if text is not None and wanted else None
+
+        if IN_PAGE:
+            yield from iter(following, None)
+            return
+        pool = ThreadPoolExecutor(1)
+        try:
+            made = pool.submit(following)
+            while (sound := made.result()) is not None:
+                made = pool.submit(following)
+                yield sound
+        finally:
+            with saying:
+                wanted = False
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _said(self, sentence: str, how: Speaking) -> SpokenSound:
         return SpokenSound("speak", None, self.voice.say(sentence, how), self._rate, sentence)
