@@ -23,6 +23,8 @@ MOST_PARTS: Final = 8
 
 def in_parts(graph: Graph, filled_by: int) -> Graph:
     """See the module's docstring."""
+    if filled_by == 1:
+        return graph
     parts = {n: count for n in graph.nodes if is_row(n, "dot") and (count := _count(n, filled_by)) > 1}
     if not parts:
         return graph
