@@ -237,15 +237,17 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path, cache
     assert not was_kept(sg.load(path, "wasm"))
 
 
-def test_nothing_is_kept_where_it_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINGE_CACHE", "off")
+@pytest.mark.parametrize("off", ["off", "0", "False"])
+def test_nothing_is_kept_where_it_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, off: str) -> None:
+    monkeypatch.setenv("SINGE_CACHE", off)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
     path = saved(tmp_path / "m.onnx")
     for _ in range(2):
         model = sg.load(path, "wasm")
         model(X)
         assert not was_kept(model)
-    assert not (tmp_path / "home").exists()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_disk_that_is_nearly_full_and_a_folder_that_cannot_be_are_no_errors(
