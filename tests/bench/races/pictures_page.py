@@ -1,10 +1,12 @@
 """Tasks of pictures beside their leaders of npm, from a frame to findings, in one Chromium, taking turns.
 
     python tests/bench/races/pictures_page.py [--only blazeface] [--threads 1] [--rounds 30] [--site DIR]
+    python tests/bench/races/pictures_page.py --only ppocr-tiny [--picture letter.jpg] --rounds 3
     python tests/bench/races/pictures_page.py --camera 10
 
 Each is asked for what an ImageBitmap shows. Beside onnxruntime-web 1.30, which runs the network alone, stand a canvas that resizes and a loop
-that normalises; beside MediaPipe's tasks-vision 1.1.0 its own task, by its CPU delegate, with the same files. A time is processor time of all
+that normalises; beside MediaPipe's tasks-vision 1.1.0 its own task, by its CPU delegate, with the same files; beside tesseract.js 7 with its
+data for English (`4.0.0_best_int`), which is given a PNG file, texts of a page of 32 lines that is drawn here, and of a letter. A time is processor time of all
 the browser's processes, so that other programs on the machine count little. --camera: frames a second of a stream of 640 x 480 at 30 frames
 a second, for so many seconds in each of two turns, beside the other's. --site: a folder that keeps what is exported.
 """
@@ -13,12 +15,14 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import shutil
 import statistics
 import struct
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import zipfile
@@ -26,6 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Page, sync_playwright
 
 import singe as sg
@@ -42,9 +47,13 @@ ROOT: Final = Path(__file__).parents[3]
 SAMPLES: Final = ROOT / "demos" / "tasks" / "samples"
 VISION: Final = "@mediapipe/tasks-vision"
 VISION_VERSION: Final = "1.1.0"
+TESSERACT: Final = ("tesseract.js", "tesseract.js-core", "@tesseract.js-data/eng")
+TESSERACT_VERSIONS: Final = ("7.0.0", "7.0.0", "1.0.0")
+PAGE_OF_TEXT: Final = ("page.png", 1240, 1754)
+"""A picture that is drawn here: 32 lines of 82 characters, of a guide."""
 MARK: Final = "singe-pictures-race"
 AT_ONCE: Final = 20
-"""Answers in a turn."""
+"""Answers in a turn, unless they take long."""
 SETTLED: Final = 2
 """Seconds until a stream is steady."""
 
@@ -52,12 +61,13 @@ SETTLED: Final = 2
 @dataclass(frozen=True)
 class Race:
     """kind: of Singe's task; name: its model of the zoo; picture: a sample, and the size at which it is shown; peer: how the page opens the
-    other, with the arguments that follow."""
+    other, with the arguments that follow; at_once: answers in a turn."""
 
     kind: str
     name: str
     picture: tuple[str, int, int]
     peer: tuple[Any, ...]
+    at_once: int = AT_ONCE
 
 
 _MASKS: Final = {"outputConfidenceMasks": True, "outputCategoryMask": False}
@@ -67,6 +77,8 @@ RACES: Final = (
     Race("faces", "blazeface", ("astronaut.jpg", 640, 480), ("vision", "FaceDetector", "blazeface.tflite", "detectForVideo", {})),
     Race("cutout", "selfie", ("astronaut.jpg", 640, 480), ("vision", "ImageSegmenter", "selfie.tflite", "segmentForVideo", _MASKS)),
     Race("landmarks", "hands", ("figure.jpg", 640, 480), ("vision", "HandLandmarker", "hands.task", "detectForVideo", {"numHands": 2})),
+    Race("ocr", "ppocr-tiny", PAGE_OF_TEXT, ("tesseract",), 1),
+    Race("ocr", "ppocr-tiny", ("letter.jpg", 900, 1150), ("tesseract",), 2),
 )  # fmt: skip
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title><video muted></video>
 <script type=module>
@@ -104,6 +116,20 @@ const opens = {
         return mask.reduce((a, b) => a + b, 0) / mask.length;
       }
       return JSON.stringify(found.detections?.map((one) => one.boundingBox) ?? found.landmarks.map((points) => points[0]));
+    };
+  },
+  async tesseract(threads) {
+    const { createWorker } = (await import("./node_modules/tesseract.js/dist/tesseract.esm.min.js")).default;
+    const [workerPath, corePath] = ["/node_modules/tesseract.js/dist/worker.min.js", "/node_modules/tesseract.js-core"];
+    const worker = await createWorker("eng", 1, { workerPath, corePath, langPath: "/node_modules/@tesseract.js-data/eng/4.0.0_best_int", cacheMethod: "none" });
+    let file;
+    return async (picture) => {
+      if (!file) {
+        const canvas = new OffscreenCanvas(picture.width, picture.height);
+        canvas.getContext("2d").drawImage(picture, 0, 0);
+        file = await canvas.convertToBlob();
+      }
+      return (await worker.recognize(file)).data.text;
     };
   },
 };
@@ -265,7 +291,12 @@ def write_files(root: Path, races: list[Race]) -> None:
             sg.export(
                 sg.task(race.kind, f"zoo:{race.name}", device="wasm"), root / "bundles" / race.name, targets=["wasm"]
             )
-        shutil.copy(SAMPLES / race.picture[0], files)
+        if race.picture == PAGE_OF_TEXT:
+            draw_page(files / race.picture[0])
+        else:
+            shutil.copy(SAMPLES / race.picture[0], files)
+        if race.kind == "ocr":
+            continue
         own = {name.split("/")[-1]: Path(path).read_bytes() for name, path in zoo.fetch_all(f"zoo:{race.name}").items()}
         if race.peer[0] == "onnx":
             (files / race.peer[1]).write_bytes(own[race.peer[1]])
@@ -285,14 +316,37 @@ def write_files(root: Path, races: list[Race]) -> None:
             )
 
 
-def write_peers(root: Path) -> None:
-    cache = ROOT / "tests" / ".cache" / f"vision-{VISION_VERSION}"
+def draw_page(path: Path) -> None:
+    text = re.sub(
+        r"```.*?```|[^ -~]|[`*_|#\[\]()-]",
+        " ",
+        (ROOT / "docs" / "guides" / "tasks.md").read_text("utf-8"),
+        flags=re.DOTALL,
+    )
+    lines = textwrap.wrap(" ".join(word for word in text.split() if len(word) < 22), 82)[:32]
+    page = Image.new("RGB", PAGE_OF_TEXT[1:], "white")
+    for k, line in enumerate(lines):
+        ImageDraw.Draw(page).text((80, 80 + 48 * k), line, "black", ImageFont.load_default(24))
+    page.save(path)
+
+
+def installed(name: str, *packages: str) -> Path:
+    """The folder of packages of npm, which are fetched once."""
+    cache = ROOT / "tests" / ".cache" / name
     if not (cache / "node_modules").exists():
         command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(cache)]
-        subprocess.run([*command, f"{VISION}@{VISION_VERSION}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, *packages], check=True, stdout=subprocess.DEVNULL)
+    return cache / "node_modules"
+
+
+def write_peers(root: Path) -> None:
+    vision = installed(f"vision-{VISION_VERSION}", f"{VISION}@{VISION_VERSION}")
+    versions = [f"{name}@{version}" for name, version in zip(TESSERACT, TESSERACT_VERSIONS, strict=True)]
+    texts = installed(f"tesseract-{TESSERACT_VERSIONS[0]}", *versions)
     for name, folder in (
-        (VISION, cache / "node_modules" / VISION),
+        (VISION, vision / VISION),
         ("onnxruntime-web", package() / "node_modules" / "onnxruntime-web"),
+        *((name, texts / name) for name in TESSERACT),
     ):
         if not (root / "node_modules" / name).exists():
             shutil.copytree(folder, root / "node_modules" / name, ignore=shutil.ignore_patterns("*.map"))
@@ -343,9 +397,11 @@ def raced(page: Page, race: Race, threads: int, rounds: int) -> str:
     for number in range(rounds + 1):
         for who, taken in times.items():
             begin = processor_times()
-            least, answer = page.evaluate("(given) => times(...given)", [who, AT_ONCE])
+            least, answer = page.evaluate("(given) => times(...given)", [who, race.at_once])
             if number:  # the first turn warms up
-                own, all_ = (1e3 * (now - then) / AT_ONCE for now, then in zip(processor_times(), begin, strict=True))
+                own, all_ = (
+                    1e3 * (now - then) / race.at_once for now, then in zip(processor_times(), begin, strict=True)
+                )
                 taken.append((own, all_, least))
             else:
                 print(f"  {who}: {answer}", flush=True)
@@ -355,7 +411,7 @@ def raced(page: Page, race: Race, threads: int, rounds: int) -> str:
         ratios = statistics.median(one) / statistics.median(other), min(one) / min(other)
         pairs = [f"{statistics.median(x):.2f} ({min(x):.2f})" for x in (one, other)]
         told.append(f"{what} {' beside '.join(pairs)}: {ratios[0]:.2f} ({ratios[1]:.2f})")
-    return f"{race.name}, {threads} threads, ms: {'; '.join(told)}"
+    return f"{race.name}, {race.picture[0]}, {threads} threads, ms: {'; '.join(told)}"
 
 
 def followed(page: Page, race: Race, threads: int, seconds: int) -> str:
@@ -379,13 +435,20 @@ def followed(page: Page, race: Race, threads: int, seconds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=[race.name for race in RACES])
+    parser.add_argument("--only", choices=sorted({race.name for race in RACES}))
+    parser.add_argument("--picture", help="only the races with this picture")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--camera", type=int, default=0)
     parser.add_argument("--site", type=Path)
     args = parser.parse_args()
-    races = [race for race in RACES if args.only in (None, race.name) and (not args.camera or race.peer[0] == "vision")]
+    races = [
+        race
+        for race in RACES
+        if args.only in (None, race.name)
+        and args.picture in (None, race.picture[0])
+        and (not args.camera or race.peer[0] == "vision")
+    ]
     with tempfile.TemporaryDirectory(prefix="singe-race-") as folder, sync_playwright() as playwright:
         root = args.site or Path(folder)
         write_files(root, races)

@@ -174,8 +174,9 @@ CASES: dict[str, Case] = {
         lambda b, x: b.sub(b.dot(x, weights(b, 4, 5)), b.const(2.0)), "sub(dot(x, const[4, 5]), 2)",
         "add(dot(x, const[4, 5]), -2)", lambda b, x: b.sub(x, b.const(2.0))),
     "div: _div_constant": Case(
-        lambda b, x: b.div(b.dot(x, weights(b, 4, 5)), b.const(2.0)), "div(dot(x, const[4, 5]), 2)",
-        "mul(dot(x, const[4, 5]), 0.5)", lambda b, x: b.div(x, b.const(2.0))),
+        lambda b, x: b.div(b.add(b.dot(x, weights(b, 4, 5)), b.const(np.ones(5, np.float32))), b.const(2.0)),
+        "div(add(dot(x, const[4, 5]), const[5]), 2)", "mul(add(dot(x, const[4, 5]), const[5]), 0.5)",
+        lambda b, x: b.div(b.mul(x, b.const(2.0)), b.const(2.0))),
     "mul: _scale_contraction": Case(
         lambda b, x: b.mul(b.add(b.dot(x, weights(b, 4, 2)), b.const(np.float32([1, 2]))), b.const(np.float32([2, 3]))),
         "mul(add(dot(x, const[4, 2]), 1 2), 2 3)", "add(dot(x, const[4, 2]), 2 6)",

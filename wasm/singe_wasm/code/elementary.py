@@ -50,8 +50,9 @@ def _exp() -> Function:
     w.set(x, x.within(-104.0, 89.0))  # beyond these bounds the result is 0 or infinite anyway
     rounded = w.f32x4(x * _LOG2E + WHOLE)
     n, k = w.f32x4(rounded - WHOLE), w.i32x4(rounded.integers() - WHOLE_BITS)
-    w.set(x, x - n * _LN2_HIGH - n * _LN2_LOW)
-    value = x.horner(_EXP) * (x * x) + x + 1.0
+    w.set(x, n.times_plus(-_LN2_HIGH, x))
+    w.set(x, n.times_plus(-_LN2_LOW, x))
+    value = x.horner(_EXP).times_plus(x * x, x) + 1.0
     # Scale by 2^k in two steps: 2^k itself may not be a float though the result is.
     half = w.i32x4(k >> 1)
     return w.finish(value * _power_of_two(half) * _power_of_two(k - half))

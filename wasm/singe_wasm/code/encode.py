@@ -302,6 +302,20 @@ class Body:
             self.free(b)
         self._patches.append(Patch(start, len(self._code), relaxed=relaxed))
 
+    def multiply_then_add(self, vector: bool = True) -> None:
+        """a · b + c of three values on the stack; rounded once if the linked level has relaxed SIMD, also for scalars."""
+        kind, prefix = ("v128", "f32x4") if vector else ("f32", "f32")
+        start, c = len(self._code), self.local(kind)
+        self._code += set_local(c) + OPS[f"{prefix}.mul"] + get_local(c) + OPS[f"{prefix}.add"]
+        relaxed = OPS["f32x4.relaxed_madd"]
+        if not vector:
+            splat, b = OPS["f32x4.splat"], self.local("f32")
+            operands = set_local(c) + set_local(b) + splat + get_local(b) + splat + get_local(c) + splat
+            relaxed = operands + relaxed + lane("f32x4.extract_lane", 0)
+            self.free(b)
+        self.free(c)
+        self._patches.append(Patch(start, len(self._code), relaxed=relaxed))
+
     def increase(self, local: int, by: int) -> None:
         """local += by."""
         self.get(local)

@@ -279,8 +279,12 @@ class FloatLike(Value):
         """The polynomial in this value, a local; its highest coefficient comes first."""
         value = self.of(coefficients[0])
         for c in coefficients[1:]:
-            value = value * self + c
+            value = value.times_plus(self, c)
         return value
+
+    def times_plus(self, by: Self | float, more: Self | float) -> Self:
+        """self · by + more."""
+        return self * by + more
 
 
 def _comparison(op: str) -> Callable[[Float, Float | float], I32]:
@@ -410,6 +414,10 @@ class F32x4(V128, FloatLike):
     def within(self, low: float, high: float) -> Self:
         """Held between two numbers; NaN stays."""
         return self._with("pmax", low)._with("pmin", high)
+
+    def times_plus(self, by: Self | float, more: Self | float) -> Self:
+        """self · by + more, rounded once where the linked level has relaxed SIMD."""
+        return type(self)(*_joined(b"", self, self.of(by), self.of(more)), Body.multiply_then_add)
 
     def raised(self) -> Self:
         """The nearest whole numbers above."""

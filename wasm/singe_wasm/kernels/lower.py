@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, Self, TypeAlias
 
 from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32
 
 from ..code import encode, simd
-from ..code.encode import Spelling, f32x4, get_local, i32, i32x4, ops
+from ..code.encode import Body, Spelling, f32x4, get_local, i32, i32x4, ops
 from ..code.values import I32, Value
 from ..code.writer import EFFECT, Tree
 from . import memory
@@ -235,6 +236,9 @@ class Lowering:
         if e.word == "load":
             address, offset = self.address(e.value, e.args[0], shift)
             return Tree(memory.load(self.ports[e.value].dtype, offset), (address,), kind, address.level)
+        if (step := _step_of_polynomial(e)) is not None:
+            args = tuple([self.scalar(a, shift) for a in step])
+            return Tree(partial(Body.multiply_then_add, vector=False), args, kind, max(a.level for a in args))
         args = tuple([self.scalar(a, shift) for a in e.args])
         if e.word == "select":
             args = (args[1], args[2], args[0])
@@ -286,6 +290,9 @@ class Lowering:
             )
             code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
             return Tree(code, args, "v128", max(x.level for x in args))
+        if (step := _step_of_polynomial(e)) is not None:
+            args = tuple([self.vector(a, shift) for a in step])
+            return Tree(Body.multiply_then_add, args, "v128", max(a.level for a in args))
         args = tuple([self.vector(a, shift) for a in e.args])
         return Tree(_vector_spelling(e), args, "v128", max([a.level for a in args]))
 
@@ -389,6 +396,17 @@ def _shuffled(a: Tree, b: Tree, *lanes: int) -> Tree:
 def _of_local(local: Value, level: int) -> Tree:
     assert local.number is not None
     return Tree(get_local(local.number), (), local.kind, level, trivial=True)
+
+
+def _step_of_polynomial(e: Expr) -> tuple[Expr, Expr, Expr] | None:
+    """a, b and c of a float32 e = a · b + c that is a step of a polynomial of b but its first: there c is a constant, and a such a step of
+    b too, or its first. Other sums are rounded as they are written: places of pixels depend on it."""
+    if e.word != "add" or e.dtype is not float32 or e.args[1].word != "const" or e.args[0].word != "mul":
+        return None
+    for a, b in (e.args[0].args, e.args[0].args[::-1]):
+        if a.word == "add" and a.args[1].word == "const" and a.args[0].word == "mul" and b in a.args[0].args:
+            return a, b, e.args[1]
+    return None
 
 
 def _constant(e: Expr) -> bytes:

@@ -215,7 +215,16 @@ def _div_constant(r: Rewriter, n: Node) -> Node | None:
 
 
 def _contraction_below(x: Node) -> bool:
-    return _contraction(x) or (is_row(x, "add") and any(map(_contraction, x.inputs)))
+    return _sums(x) or (is_row(x, "add") and any(map(_sums, x.inputs)))
+
+
+def _sums(x: Node) -> bool:
+    """Whether elements are sums that are rounded more than by one division."""
+    return (
+        _contraction(x)
+        or is_row(x, "dot_blocks")
+        or (is_row(x, "mul") and any(y.is_const for y in x.inputs) and any(map(_sums, x.inputs)))
+    )
 
 
 def _pad_into_conv(r: Rewriter, n: Node) -> Node | None:
