@@ -54,6 +54,7 @@ class ModelServer:
         uvicorn()
         checked_port(port)
         self._replicas: Final = replicas
+        self._joins: Final = options.get("batch", 1) > 1
         self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "these models")
         self.is_local: Final = is_loopback(host)
         listener = _bound(host, port)
@@ -97,6 +98,25 @@ class ModelServer:
             self._web.run()
         finally:
             self._end_asked.set()
+
+    def run(self) -> None:
+        """Print the address and the token, and wait until it is stopped."""
+        served, languages = self.application.models, self.application.languages
+        say(f"{', '.join((*served, *languages))}: at {self.url} (Ctrl-C ends)")
+        say(f"token: {self.token}" if self.token else "no token is needed")
+        for name, model in served.items():
+            if self._joins:
+                say(f"{name}: {model.alone or 'requests that agree are run together'}")
+        for name, engine in languages.items():
+            say(f"{name}: {engine.about()}")
+        say(f"try: {self.example()}")
+        if not self.is_local:
+            say(
+                "without TLS in front, token and data can be read on the way: let clients connect to a proxy with https://"
+            )
+        self.wait()
+        answered = sum(model.counts.requests for model in (*served.values(), *languages.values()))
+        say(f"ended: {answered} requests were answered, {self.application.refused} of them with 503 as it ended")
 
     def wait(self) -> None:
         """Wait until it is stopped; Ctrl-C or SIGTERM stops it, and once more at once."""
@@ -186,19 +206,4 @@ def serve(models: str | Path | Model | Any, **options: Any) -> None:
     speaks TLS: without, token and data can be read on the way. batch, wait, queue, body, seconds, names, origins: as `Application` has
     them. replicas=(1, 4): the models run in so many processes of a Ray cluster, at least and at most, by how many requests wait.
     """
-    server = ModelServer(models, **options)
-    served = server.application.models
-    languages = server.application.languages
-    say(f"{', '.join((*served, *languages))}: at {server.url} (Ctrl-C ends)")
-    say(f"token: {server.token}" if server.token else "no token is needed")
-    for name, model in served.items():
-        if options.get("batch", 1) > 1:
-            say(f"{name}: {model.alone or 'requests that agree are run together'}")
-    for name, engine in languages.items():
-        say(f"{name}: {engine.about()}")
-    say(f"try: {server.example()}")
-    if not server.is_local:
-        say("without TLS in front, token and data can be read on the way: let clients connect to a proxy with https://")
-    server.wait()
-    answered = sum(model.counts.requests for model in (*served.values(), *languages.values()))
-    say(f"ended: {answered} requests were answered, {server.application.refused} of them with 503 as it ended")
+    ModelServer(models, **options).run()

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ...errors import InputError
 from ...files.urls import is_url, stem_of
 from ..options import OF_LANGUAGE
+from ..progress import doing
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
@@ -35,7 +36,7 @@ def _lend(args: Namespace, common: dict[str, Any]) -> None:
 
 
 def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
-    from ...host import serve  # noqa: PLC0415 (a device needs no uvicorn)
+    from ...host import ModelServer  # noqa: PLC0415 (a device needs no uvicorn)
 
     body = args.body and args.body << 20
     if args.replicas and not args.ray:
@@ -45,7 +46,9 @@ def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
         replicas=replicas, batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds,
         cache=args.cache and args.cache << 20, **{name: getattr(args, name) for name in OF_LANGUAGE},
     )  # fmt: skip
-    serve(_named(args.models), device=args.device, **common, **options)
+    with doing("loading"):
+        server = ModelServer(_named(args.models), device=args.device, **common, **options)
+    server.run()
 
 
 def _given(**options: Any) -> dict[str, Any]:
