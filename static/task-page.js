@@ -33,12 +33,39 @@ function say(text, state) {
   $("status").dataset.state = state;
 }
 
+/** What devices refuse with, in whose own words some browsers say little. @type {Record<string, string>} */
+const REFUSALS = {
+  NotAllowedError: "The browser does not allow it: its settings for this page say what may be used.",
+  NotFoundError: "There is no such device here.",
+  NotReadableError: "Another program uses the device.",
+};
+/** @param {any} e */
+const tell = (e) => say(REFUSALS[e?.name] ?? e?.message ?? String(e), "error");
+
 let last = Promise.resolve();
 /** @param {() => any} work */
 const inTurn = (work) => {
-  last = last.then(work).catch((e) => say(e?.message ?? String(e), "error"));
+  last = last.then(work).catch(tell);
   return last;
 };
+
+/**
+ * A button that begins what goes on until it is pressed again; what is pressed while it begins counts for nothing.
+ * @param {HTMLButtonElement} button
+ * @param {() => any} begin
+ * @param {() => (() => void) | undefined} end gives what ends it, while it goes on
+ */
+function toggles(button, begin, end) {
+  let isBusy = false;
+  button.addEventListener("click", async () => {
+    const stop = end();
+    if (stop) return stop();
+    if (isBusy) return;
+    isBusy = true;
+    await inTurn(begin);
+    isBusy = false;
+  });
+}
 
 async function ready() {
   const device = $("device").value;
@@ -47,7 +74,9 @@ async function ready() {
   await ask?.close();
   ask = undefined;
   say("Loading …", "loading");
-  const { task } = await import("./singe-tasks.js" + QUERY);
+  const { task } = await import("./singe-tasks.js" + QUERY).catch((cause) => {
+    throw new Error("The scripts of this page cannot be fetched: load it again when its server can be reached.", { cause });
+  });
   const onProgress = (/** @type {{ loaded: number, total: number, phase: string }} */ { loaded, total, phase }) => {
     $("progress").hidden = phase !== "download";
     $("progress").value = total ? loaded / total : 0;

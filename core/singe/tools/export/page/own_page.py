@@ -103,7 +103,7 @@ def _choice(choices: Mapping[str, str]) -> str:
     options = "".join(
         f'<option value="{html.escape(address)}">{html.escape(told)}</option>' for address, told in choices.items()
     )
-    return f'<label class="quiet">Of <select id="model" data-testid="model">{options}</select></label>'
+    return f'<label class="quiet">Task <select id="model" data-testid="model">{options}</select></label>'
 
 
 def _sample(number: int, address: str, shown: str) -> str:
