@@ -178,6 +178,9 @@ export interface TaskFinding<Label extends string = string> {
   mask?: PixelMap;
 }
 
+/** What has these fields in every answer. */
+export type FindingWith<Label extends string, Fields extends keyof TaskFinding> = TaskFinding<Label> & Required<Pick<TaskFinding, Fields>>;
+
 /** A line of text, in pixels of the source. Its corners are in the order in which a picture is seen, from the top left one on, clockwise. */
 export interface TaskLine {
   text: string;
@@ -206,14 +209,14 @@ export interface PixelMap<D = Uint8Array | Float32Array> {
 /** What a kind of task answers with: a list, the likeliest first, lines of text in reading order, or a mask, a depth, a vector of length 1. */
 export interface TaskAnswers<Label extends string = string> {
   classify: TaskFinding<Label>[];
-  detect: TaskFinding<Label>[];
-  faces: TaskFinding<Label>[];
-  pose: TaskFinding<Label>[];
-  segment: TaskFinding<Label>[];
+  detect: FindingWith<Label, "box">[];
+  faces: FindingWith<Label, "box">[];
+  pose: FindingWith<Label, "box" | "landmarks">[];
+  segment: FindingWith<Label, "mask">[];
   cutout: { mask: PixelMap };
   depth: { depth: PixelMap };
   "embed-image": { vector: Float32Array };
-  landmarks: TaskFinding<Label>[];
+  landmarks: FindingWith<Label, "box" | "landmarks">[];
   ocr: TaskLine[];
   /** `windows`: in how many parts a text was read that is longer than the model. */
   embed: { vector: Float32Array; readonly windows?: number };

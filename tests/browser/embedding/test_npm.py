@@ -164,8 +164,8 @@ def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
 
 
 TYPED: Final = """
-import {{ load }} from "singe";
-import {{ task }} from "singe/tasks";
+import {{ load, type LanguageModel }} from "singe";
+import {{ task, type TaskAnswers }} from "singe/tasks";
 import type {{ Answer, Label }} from "./task/model.d.ts";
 import type {{ BundleModel }} from "./model/model.d.ts";
 const model = await load<BundleModel>("./model/");
@@ -175,6 +175,10 @@ export const session: Promise<number> = model.session().run({{ {input}: [1] }}).
 const ask = await task<Answer>("./task/");
 for (const {{ label }} of await ask("a.png")) if (label === "{label}") console.log(label);
 export const known: Label = "cat";
+const [face] = await (await task<TaskAnswers["faces"]>("./faces/"))("a.png");
+export const left: number | undefined = face?.box.xmin;
+const llm = await load<LanguageModel>("./chat/");
+for await (const part of llm.chat([{{ role: "user", content: "Hi" }}], {{ maxTokens: 9 }})) console.log(part.length);
 """
 """A script that uses the types of two bundles."""
 
