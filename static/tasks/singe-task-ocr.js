@@ -14,7 +14,7 @@ import { placeOf, samplesOf, sidesOf } from "./singe-task-crops.js";
 import { regionsOf } from "./singe-task-regions.js";
 
 /** The constants of ocr.py. */
-const [SHORT, LONG, STEP] = [736, 2000, 32];
+const [SHORT, LONG, STEP] = [736, 1600, 32];
 const [IS_TEXT, IS_LINE, GROW] = [0.3, 0.5, 1.6];
 const [HEIGHT, UNIT] = [48, 8];
 const [NARROW, WIDE, TURNING] = [160, 4096, 192];

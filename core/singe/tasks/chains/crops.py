@@ -56,7 +56,7 @@ def cropped(picture: Tensor, places: Tensor, height: int, width: Dim, samples: T
     after = [(n + 1.0).minimum(scalar(end) - 1.0) for n, end in zip(near, ends, strict=True)]
     found = _lines(pixels, columns, y, x, after[0], parts[0]) * (1.0 - parts[1]).unsqueeze(-1)
     found = found + _lines(pixels, columns, after[1], x, after[0], parts[0]) * parts[1].unsqueeze(-1)
-    return found.mean((3, 4))
+    return found.mean((3, 4))[..., :3]  # four at a time are as quick as one
 
 
 def _centers(count: Dim, samples: Tensor) -> Tensor:
@@ -67,5 +67,5 @@ def _centers(count: Dim, samples: Tensor) -> Tensor:
 def _lines(pixels: Tensor, columns: Dim, y: Tensor, x: Tensor, after: Tensor, part: Tensor) -> Tensor:
     """Between two neighbours of a row of pixels."""
     row = y.to(dtype="int32") * scalar(columns).to(dtype="int32")
-    one, other = (pixels.take(row + k.to(dtype="int32"), axis=0)[..., :3].to(dtype="float32") for k in (x, after))
+    one, other = (pixels.take(row + k.to(dtype="int32"), axis=0).to(dtype="float32") for k in (x, after))
     return one + (other - one) * part.unsqueeze(-1)

@@ -23,7 +23,7 @@ from .base import Chain, ChainPart, ChainParts, Following
 from .crops import cropped, place_of, samples_of, sides_of
 from .regions import MapRegion, regions_of
 
-SHORT, LONG, STEP = 736, 2000, 32
+SHORT, LONG, STEP = 736, 1600, 32
 """A page is enlarged until its shorter side has SHORT pixels, and made smaller until its longer one has LONG; its sides are multiples of STEP."""
 IS_TEXT, IS_LINE, GROW = 0.3, 0.5, 1.6
 """The least value of a place that has text, the least mean of a line's, and how far lines stand off from what the model marks."""
