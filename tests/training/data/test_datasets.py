@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import singe as sg
 from singe import data
@@ -80,27 +78,38 @@ def test_samples_repeat_items_with_replacement_only() -> None:
         base.sample(51)
 
 
-@given(st.integers(0, 200), st.lists(st.floats(0, 1), min_size=1, max_size=5), st.none() | st.integers())
-@settings(deadline=None, max_examples=60)
-def test_splits_share_no_item_and_have_the_fractions(count: int, fractions: list[float], seed: int | None) -> None:
-    parts = [f / max(sum(fractions), 1) for f in fractions]
-    made = data.Dataset.of(np.arange(count)).split(*parts, seed=seed)
-    found = [int(x) for part in made for x in part]
-    assert len(found) == len(set(found))
-    assert all(abs(len(part) - p * count) <= 1 for part, p in zip(made, parts, strict=True))
-    assert seed is not None or found == sorted(found)
+def drawn(seed: int) -> tuple[np.random.Generator, int]:
+    """A generator, and any integer."""
+    rng = np.random.default_rng(seed)
+    return rng, int(rng.choice([0, -1, 1 << 70, rng.integers(-(1 << 62), 1 << 62)]))
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=120), st.floats(0, 1), st.integers())
-@settings(deadline=None, max_examples=60)
-def test_stratified_splits_have_each_label_in_its_proportion(labels: list[int], part: float, seed: int) -> None:
-    base = data.Dataset.of((np.arange(len(labels)), np.array(labels)))
-    train, rest = base.split(part, 1 - part, seed=seed, stratify=1)
-    assert len(train) + len(rest) == len(labels)
-    for label, count in Counter(labels).items():
-        assert abs(list(train.column(1)).count(label) - part * count) <= 1.5  # one, and the rounding of the whole
-    again = base.split(part, 1 - part, seed=seed, stratify=labels)
-    assert [int(x) for x, _ in train] == [int(x) for x, _ in again[0]]
+def test_splits_share_no_item_and_have_the_fractions() -> None:
+    for case in range(100):
+        rng, any_integer = drawn(case)
+        count, seed = int(rng.integers(201)) * (case > 0), None if case % 2 else any_integer
+        fractions = rng.choice([0.0, 1.0, *rng.random(4)], rng.integers(1, 6))
+        parts = [float(f) for f in fractions / max(fractions.sum(), 1)]
+        made = data.Dataset.of(np.arange(count)).split(*parts, seed=seed)
+        found = [int(x) for part in made for x in part]
+        assert len(found) == len(set(found))
+        assert all(abs(len(part) - p * count) <= 1 for part, p in zip(made, parts, strict=True)), (count, parts)
+        assert seed is not None or found == sorted(found)
+
+
+def test_stratified_splits_have_each_label_in_its_proportion() -> None:
+    for case in range(100):
+        rng, seed = drawn(case)
+        labels = [int(x) for x in rng.integers(rng.integers(1, 5), size=rng.integers(1, 121))]
+        part = float(rng.choice([0.0, 1.0, *rng.random(4)]))
+        base = data.Dataset.of((np.arange(len(labels)), np.array(labels)))
+        train, rest = base.split(part, 1 - part, seed=seed, stratify=1)
+        assert len(train) + len(rest) == len(labels)
+        for label, count in Counter(labels).items():
+            # one, and the rounding of the whole
+            assert abs(list(train.column(1)).count(label) - part * count) <= 1.5, (labels, part)
+        again = base.split(part, 1 - part, seed=seed, stratify=labels)
+        assert [int(x) for x, _ in train] == [int(x) for x, _ in again[0]]
 
 
 def test_splits_by_count_and_what_they_refuse() -> None:
