@@ -35,7 +35,7 @@ from .sampling import SamplingOptions
 from .session import LanguageSession, chunks
 from .shifting import Shift, common_beginning
 from .side_by_side import SideBySide
-from .templating import ChatTemplate
+from .templating import ChatTemplate, check_messages
 from .texts import ModelTexts
 from .tokenizing import Tokenizer
 from .vectors import TextVectors
@@ -332,7 +332,7 @@ class LanguageModel:
         made = GenerationOptions(
             SamplingOptions(**{k: v for k, v in options.items() if k in _OF_SAMPLING}),
             options.get("max_tokens"),
-            (stop,) if isinstance(stop, str) else tuple(stop),
+            tuple(stop) if isinstance(stop, Sequence) and not isinstance(stop, str) else (stop,),
             options.get("logprobs"),
             self._constraint(options.get("schema"), options.get("regex")),
             self._template.call_form(tools) if tools else None,
@@ -374,6 +374,7 @@ class LanguageModel:
         self, messages: Sequence[Mapping[str, Any]], tools: Any = None, names: Mapping[str, Any] | None = None
     ) -> Sequence[int]:
         """The ids of messages; the template writes what begins a text. names: what else it knows."""
+        check_messages(messages)
         text = self.template(messages, tools, **(names or {}))
         return self.prompt(self.tokenizer.encode(text, add_special=False))
 

@@ -222,6 +222,8 @@ def test_unknown_options_are_refused(llm: sg.language.LanguageModel) -> None:
         llm.session().generate("hello", heat=1)
     with pytest.raises(sg.InputError, match="stop: got"):
         llm.generate("hello", stop=[""])
+    with pytest.raises(sg.InputError, match="stop: got"):
+        llm.generate("hello", stop=3)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_terminal_talks_and_keeps_the_conversation(
@@ -241,6 +243,23 @@ def test_a_terminal_talks_and_keeps_the_conversation(
     code, _, told = run(capsys, "chat", path, *options)
     assert code == 2
     assert "not JSON" in told
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ("Hello", "got 'Hello' as messages, expected a list of some"),
+        ({"role": "user", "content": "Hello"}, "expected a list of some"),
+        ([], "got \\[\\] as messages"),
+        (["Hello"], "got the message 'Hello', expected a role and a content"),
+        ([{"content": "Hello"}], "expected a role and a content"),
+        ([{"role": "user"}], "got None as the content of a message of 'user', expected a text"),
+        ([{"role": "user", "content": 3}], "got 3 as the content"),
+    ],
+)
+def test_what_are_no_messages_is_refused(llm: sg.language.LanguageModel, messages: Any, said: str) -> None:
+    with pytest.raises(sg.InputError, match=said):
+        llm.chat(messages)
 
 
 def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(

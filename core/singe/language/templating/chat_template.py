@@ -87,6 +87,24 @@ class ChatTemplate:
         return CallForm(format_of(self.source), tool_names(tools)) if tools else None
 
 
+def check_messages(messages: object) -> None:
+    """Refuse what a template would write as something else: the letters of a text as so many messages, or None as a word."""
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)) or not messages:
+        raise InputError(
+            f'got {messages!r:.80} as messages, expected a list of some, as in [{{"role": "user", "content": "Hello"}}]; generate goes on with a text'
+        )
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InputError(
+                f'got the message {message!r:.80}, expected a role and a content, as in {{"role": "user", "content": "Hello"}}'
+            )
+        content = message.get("content")
+        if not isinstance(content, (str, Sequence)) and not (content is None and message.keys() - {"role", "content"}):
+            raise InputError(
+                f"got {content!r:.80} as the content of a message of {message['role']!r:.80}, expected a text"
+            )
+
+
 def _refuse(message: str) -> NoReturn:
     raise InputError(f"the model's template refuses these messages: {message[:1000]}")
 
