@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,17 +28,48 @@ def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(f"no {CHROMIUM} here")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+        browser = _launched(playwright.chromium, switches)
         try:
             yield browser
         finally:
             browser.close()
 
 
+class Kept:
+    """A Browser that many modules of tests use in turn."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+        self._loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+
+    @contextmanager
+    def turn(self) -> Iterator[Any]:
+        """The Browser, started anew if it ended; its pages are closed at the end. Between turns Playwright's event loop
+        is not this thread's, since tests that call `asyncio.run` would be refused."""
+        asyncio._set_running_loop(self._loop)
+        if not self._browser.is_connected():
+            self._browser = _launched(self._browser.browser_type, WEBGPU)
+        try:
+            yield self._browser
+        finally:
+            for context in self._browser.contexts:
+                context.close()
+            asyncio._set_running_loop(None)
+
+    def end(self) -> None:
+        """Give Playwright its event loop for the last time."""
+        asyncio._set_running_loop(self._loop)
+
+
+def _launched(kind: Any, switches: Sequence[str]) -> Any:
+    return kind.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+
+
 @contextmanager
 def plain(browser: Any, *switches: str) -> Iterator[Any]:
     """Another Chromium, without the switches for WebGPU."""
-    other = browser.browser_type.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+    other = _launched(browser.browser_type, switches)
     try:
         yield other
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from browsers import chromium
+from browsers import Kept, chromium
 from bundles import GRAPHS, MODELS, ROOT, model_graph, write_bundle
-from sites import built_site, served
+from sites import built_site, folder_of_run, served
 
 from singe.files.assets import DIST
 from singe.tools.export.page import scripts
@@ -55,8 +54,7 @@ def built_scripts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, byte
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site. All workers of a run share it, so tests must not change it."""
-    base = tmp_path_factory.getbasetemp()
-    return built_site(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+    return built_site(folder_of_run(tmp_path_factory))
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +64,17 @@ def address(site: Path) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium with WebGPU in software."""
+@pytest.fixture(scope="session")
+def kept_chromium() -> Iterator[Kept]:
+    """Chromium with WebGPU in software, which each worker starts once: a start costs over a second of processor time."""
     with chromium() as found:
+        kept = Kept(found)
+        yield kept
+        kept.end()
+
+
+@pytest.fixture(scope="module")
+def browser(kept_chromium: Kept) -> Iterator[Any]:
+    """Chromium with WebGPU in software, without pages of other modules."""
+    with kept_chromium.turn() as found:
         yield found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import http.server
 import importlib
+import os
 import subprocess
 import sys
 import threading
@@ -29,13 +30,26 @@ TASKS: Final = "detect", "cutout"
 """The pages of tasks that this site has with their models; test_site_tasks.py builds others by themselves."""
 
 
+def folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """The folder that all workers of a run share."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let no other worker in during the block."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def built_site(base: Path) -> Path:
     """The site, in a folder that all workers of a run share; the first worker builds it, with Python's files if they are available,
     and with a tiny language model."""
     base.mkdir(parents=True, exist_ok=True)
     site, log = base / "site", base / "site.log"
-    with (base / "site.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(base / "site.lock"):
         if not log.exists():
             has_gguf = find_spec("gguf") is not None
             language = ["--language", str(tiny_gguf(base / TINY))] if has_gguf else ["--without-language"]

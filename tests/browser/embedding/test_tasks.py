@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import chromium
 from bundles import STATIC
 from pages import node
 from pointing import CHAIN, Told
@@ -180,7 +179,7 @@ def test_what_does_not_fit_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
+def test_pictures_are_letterboxed_and_boxes_drawn(browser: Any) -> None:
     script = """async () => {
       const { drawBoxes, letterbox } = await import("/singe-tasks.js");
       const source = new OffscreenCanvas(100, 50);
@@ -192,8 +191,7 @@ def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
       drawBoxes(context, [{ box: [10, 25, 90, 45], index: 0, label: "x", probability: 0.5 }]);
       return { placed, middle: pixel(picture, 32, 32), above: pixel(picture, 32, 8), inside: pixel(source, 50, 35), edge: pixel(source, 50, 45) };
     }"""
-    with served(STATIC) as address, chromium() as browser:
-        page = browser.new_page()
+    with served(STATIC) as address, browser.new_page() as page:
         page.goto(f"{address}singe.js")
         found = page.evaluate(script)
     assert found["placed"] == {"scale": 0.64, "left": 0, "top": 16, "width": 100, "height": 50}
@@ -201,7 +199,7 @@ def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
     assert found["inside"] == [255, 0, 0, 255] != found["edge"]
 
 
-def test_a_letterboxed_picture_is_taken_by_a_bundle_without_options(tmp_path: Path) -> None:
+def test_a_letterboxed_picture_is_taken_by_a_bundle_without_options(browser: Any, tmp_path: Path) -> None:
     """In a worker too, where a canvas cannot be sent."""
     b = Builder()
     x = b.input("x", (1, 3, 8, 8), float32)
@@ -219,8 +217,7 @@ def test_a_letterboxed_picture_is_taken_by_a_bundle_without_options(tmp_path: Pa
     }"""
     expected = np.full((3, 8, 8), 114.0)
     expected[:, 2:6] = 0
-    with served(tmp_path / "out") as address, chromium() as browser:
-        page = browser.new_page()
+    with served(tmp_path / "out") as address, browser.new_page() as page:
         page.goto(address)
         for worker in (False, True):
             found, values = page.evaluate(script, worker)

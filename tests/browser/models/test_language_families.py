@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from browsers import chromium
 from decoder_cases import CASES
 from sites import served
 from tiny_language import tiny_folder, tiny_gguf
@@ -34,12 +32,6 @@ def packed(path: Path, case: str) -> Path:
     return tiny_gguf(
         path.with_suffix(".gguf"), case, lambda _, x: form if x.ndim == 2 and x.shape[1] % 32 == 0 else None
     )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.mark.parametrize("form", [packed, tiny_folder])

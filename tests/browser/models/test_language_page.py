@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import chromium
 from sites import serving, until
 from text_cases import NOW, TOOLS, written
 from tiny_language import tiny_gguf
@@ -441,19 +440,17 @@ def test_targets_share_packed_weights(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["wasm", "webgpu"])
-def test_in_chromium_it_runs_in_a_worker(address: str, text: str, device: str) -> None:
-    with chromium() as browser:
-        page: Any = browser.new_page()
+def test_in_chromium_it_runs_in_a_worker(browser: Any, address: str, text: str, device: str) -> None:
+    with browser.new_page() as page:
         page.goto(f"{address}page.html?device={device}")
         until(page, "document.title === 'done'")
         assert page.evaluate("answer") == {"worker": True, "text": text}
 
 
 @pytest.mark.slow
-def test_tokens_share_commands(address: str) -> None:
+def test_tokens_share_commands(browser: Any, address: str) -> None:
     """The length is read from a buffer: a token costs one submit, and its commands are made once for all tokens."""
-    with chromium() as browser:
-        page: Any = browser.new_page()
+    with browser.new_page() as page:
         page.goto(f"{address}counted.html")
         until(page, "document.title === 'done'", 240)  # SwiftShader is slow at folds
         first, second, third = page.evaluate("counted")
@@ -470,10 +467,9 @@ def test_tokens_share_commands(address: str) -> None:
 
 
 @pytest.mark.slow
-def test_its_page(address: str) -> None:
+def test_its_page(browser: Any, address: str) -> None:
     """Messages are text, never markup; answers are made again, messages changed, and all controls can be reached on a phone."""
-    with chromium() as browser:
-        page: Any = browser.new_page(viewport={"width": 390, "height": 700})
+    with browser.new_page(viewport={"width": 390, "height": 700}) as page:
         faults: list[str] = []
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{address}chat/")

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from browsers import chromium
 from bundles import MODELS, STATIC, model_case, weighty_graph
 from sites import served
 
@@ -105,9 +104,8 @@ def test_node(stored: tuple[Path, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def page(stored: tuple[Path, str]) -> Iterator[Any]:
-    with served(stored[0]) as address, chromium() as browser:
-        page = browser.new_page()
+def page(browser: Any, stored: tuple[Path, str]) -> Iterator[Any]:
+    with served(stored[0]) as address, browser.new_page() as page:
         page.goto(f"{address}model.json")
         yield page
 

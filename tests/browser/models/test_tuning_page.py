@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import chromium
 from sites import serving, until
 from tiny_language import tiny_gguf
 
@@ -111,11 +110,10 @@ def test_in_node(tuning: Any) -> None:
 
 
 @pytest.mark.slow
-def test_in_a_page_on_webgpu(tuning: Any) -> None:
+def test_in_a_page_on_webgpu(browser: Any, tuning: Any) -> None:
     folder, wanted = tuning
     (folder / "page.html").write_text(written(PAGE, "webgpu").replace("FOLDER", json.dumps("./")))
-    with serving(Server(folder, port=0)) as server, chromium() as browser:
-        page = browser.new_page()
+    with serving(Server(folder, port=0)) as server, browser.new_page() as page:
         page.goto(f"{server.address}page.html")
         until(page, "document.title === 'done'", 300)
         check(page.evaluate("globalThis.found"), wanted, folder)
