@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import pytest
 from bundles import MODELS, ROOT
+from sites import folder_of_run, locked
 
 HERE: Final = Path(__file__).parent
 STRICT: Final = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
@@ -123,15 +124,21 @@ def setup() -> ModuleType:
     return module
 
 
-def assembled(folder: Path, version: str | None = None) -> Path:
+def assembled(factory: pytest.TempPathFactory, version: str | None = None) -> Path:
     """A folder with Pyodide and Singe; the test is skipped, with the reason, if it cannot be made."""
     made = setup()
-    wheel = next(folder.parent.glob("*/singe-*.whl"), None)
+    folder = factory.mktemp("pyodide") / "python"
     try:
-        made.assemble(folder, wheel, version or made.VERSION, say=lambda _: None)
+        made.assemble(folder, _wheel(folder_of_run(factory)), version or made.VERSION, say=lambda _: None)
     except made.SetupError as e:
         pytest.skip(str(e))
     return folder
+
+
+def _wheel(base: Path) -> Path:
+    """Singe's wheel, which the first worker builds."""
+    with locked(base / "wheel.lock"):
+        return next(base.glob("singe-*.whl"), None) or setup().build_wheel(base, lambda _: None)
 
 
 # --- in node ----------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def doubled(text, entry, count):
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with in_node(assembled(tmp_path_factory.mktemp("pyodide") / "python", "314.0.7")) as ask:
+    with in_node(assembled(tmp_path_factory, "314.0.7")) as ask:
         host = Host("node", ask, "", HELPERS)
         host.learn(RUN)
         yield host

@@ -33,7 +33,7 @@ WAYS = ("by_gradients", "by_steps", "by_learner")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return assembled(tmp_path_factory.mktemp("pyodide") / "python")
+    return assembled(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def requiring(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return assembled(tmp_path_factory.mktemp("pyodide") / "python")
+    return assembled(tmp_path_factory)
 
 
 @pytest.fixture
