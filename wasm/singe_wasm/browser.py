@@ -74,6 +74,7 @@ class _PageEngine:
     """The common part of both engines; see runtime.Engine."""
 
     limit: int | None = None
+    threads = 1
 
     def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
         self.features: Final = features
@@ -91,6 +92,13 @@ class _PageEngine:
 
     def arguments(self, module: Any, name: str) -> int | None:
         return getattr(getattr(module, name, None), "length", None)
+
+    def use_threads(self, count: int) -> None:
+        if count > 1:
+            raise DeviceError(f"wasm: got {count} threads, and Python in a page is on one; leave threads= out")
+
+    def can_share(self, module: Any) -> bool:
+        return False
 
     def _run(self, module: Any, start: int, at: int, count: int) -> int:
         """Execute `count` words at the address `start`, from word `at` on; returns the word at which they stopped."""
@@ -145,7 +153,7 @@ class SharedEngine(_PageEngine):
     def read(self, address: int, out: np.ndarray) -> None:
         ctypes.memmove(address_of(out), address, out.nbytes)
 
-    def run(self, module: Any, words: np.ndarray, at: int) -> int:
+    def run(self, module: Any, words: np.ndarray, at: int, spaces: tuple[int, int] | None) -> int:
         return self._run(module, address_of(words), at, words.size)
 
     def describe(self) -> Mapping[str, Any]:
@@ -208,7 +216,7 @@ class OwnEngine(_PageEngine):
         if out.nbytes:
             self._view(address, out.nbytes).assign_to(_bytes_of(out))
 
-    def run(self, module: Any, words: np.ndarray, at: int) -> int:
+    def run(self, module: Any, words: np.ndarray, at: int, spaces: tuple[int, int] | None) -> int:
         start = self.hold(words)
         try:
             stopped = self._run(module, start, at, words.size)

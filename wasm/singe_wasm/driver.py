@@ -2,7 +2,8 @@
 
 run(at, end) executes the int32 words in memory from `at` to `end`, and returns where it stopped. The words are those of
 a Plan (singe.extension.words), with addresses in place of buffers, and N for a call of the function "kN". Functions get ALONE
-after their arguments. A run ends at `end`, or at a STOP, after which its caller continues.
+after their arguments. A run ends at `end`, or at a STOP, after which its caller continues. Where threads share runs, a function of
+shared_runs.py makes the calls.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
 """The cases of the switch, in the order of the heads' numbers (STOP is the least); the functions' cases come last."""
 
 
-def driver(functions: Mapping[str, Function]) -> Function:
-    """The function, for functions k0, k1, … in this order."""
+def driver(functions: Mapping[str, Function], step: str = "") -> Function:
+    """The function, for functions k0, k1, … in this order. step: the function that is given the address of each group that calls one, and
+    makes the call."""
     body = Body(integers(2), ["i32"])
     at, end, left = 0, 1, body.local("i32")
-    behind = _FUNCTIONS + len(functions)  # behind the cases: on to the next group
+    behind = _FUNCTIONS + (1 if step else len(functions))  # behind the cases: on to the next group
     moved = behind + 1  # `at` is the next group's already
 
     def word(k: int) -> bytes:
@@ -43,8 +45,9 @@ def driver(functions: Mapping[str, Function]) -> Function:
         with body.repeat():
             body.add(_BLOCK * moved + _BLOCK)  # one ends where each case begins
             body.add(word(0) + i32(-words.STOP) + ops("i32.add"))
-            # A number that is not a function's (only STOP is left) goes to the first case.
-            body.add(_LEAVE_BY + unsigned_leb(behind) + b"".join(map(unsigned_leb, (*range(behind), 0))) + _END)
+            # A number that is not a function's (only STOP is left) goes to the first case; all that are to the last one, if that is `step`.
+            other = _FUNCTIONS if step else 0
+            body.add(_LEAVE_BY + unsigned_leb(behind) + b"".join(map(unsigned_leb, (*range(behind), other))) + _END)
             body.add(get_local(at) + ops("return") + _END)
 
             body.add(target + i32(-4) + ops("i32.add"))
@@ -63,11 +66,15 @@ def driver(functions: Mapping[str, Function]) -> Function:
             body.add(_LEAVE + to(_JUMP, moved) + _END)
 
             body.add(word(2) + word(3) + word(4) + ops("memory.copy") + _LEAVE + to(_COPY, behind) + _END)
-            for k, (name, function) in enumerate(functions.items(), _FUNCTIONS):
-                body.add(b"".join(map(word, range(2, 2 + len(function.signature.params) - len(ALONE)))))
+            for k, (name, function) in enumerate(() if step else functions.items(), _FUNCTIONS):
+                push_arguments(body, at, function)
                 body.add(b"".join(map(i32, ALONE)))
                 body.call(name)
                 body.add(_LEAVE + to(k, behind) + _END)
+            if step:
+                body.get(at)
+                body.call(step)
+                body.add(_END)
             body.add(get_local(at) + word(1) + i32(2) + ops("i32.shl i32.add") + i32(8) + ops("i32.add"))
             body.set(at)
             body.add(_END)
@@ -75,3 +82,9 @@ def driver(functions: Mapping[str, Function]) -> Function:
             body.op("i32.lt_u")
     body.get(at)
     return body.finish()
+
+
+def push_arguments(body: Body, at: int, function: Function) -> None:
+    """Push the words of the group whose address a local holds, as the arguments of a function, without its part."""
+    for k in range(2, 2 + len(function.signature.params) - len(ALONE)):
+        body.add(get_local(at) + memory("i32.load", 4 * k))

@@ -7,7 +7,7 @@ bounded sizes share them. A run fills in the addresses of its inputs, outputs an
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 from weakref import WeakSet
@@ -38,6 +38,7 @@ from singe.extension import words as heads
 
 from .calls import NAME, function_number
 from .memory import WasmArray, WasmMemory
+from .shared_calls import SharedCalls, shared_calls
 
 MAX_PLANS: Final = 64
 """How many sets of input shapes an executable remembers."""
@@ -47,12 +48,14 @@ Shapes: TypeAlias = Sequence[tuple[int, ...]]
 
 class Placed:
     """A Plan with its words as the driver takes them. where: a place whose address differs from run to run ↦ the words
-    that hold its address. last: the address that they hold now."""
+    that hold its address. last: the address that they hold now. sharing: the sizes, about, at which the heads of calls say what
+    threads share, and the bytes of each other thread's workspace; None: one thread makes all calls."""
 
     def __init__(
         self, plan: Plan, words: np.ndarray, where: Mapping[Place, Sequence[int]], starts: Sequence[int]
     ) -> None:
         """words: uint32. starts: of the slots."""
+        self.sharing: tuple[Hashable, int | None] = None, None
         self.plan: Final = plan
         self.words: Final = words
         self.where: Final = where
@@ -88,6 +91,7 @@ class WasmExecutable:
             self._weights[start] = backend.hold(block)
             self._held["weights", start] = self._weights[start], block.size, "weights"
         self._plans: Final[Recent[Placed]] = Recent(MAX_PLANS)
+        self._shared: Final[Recent[SharedCalls]] = Recent(MAX_PLANS)
         self._states: Final[WeakSet[WasmArray]] = WeakSet()
         backend.executables.add(self)
 
@@ -136,7 +140,7 @@ class WasmExecutable:
                 engine.leave_untouched(zero, end - zero)
         else:
             start = self.weight(self.program.buffers[initial].place[1])
-            engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0)
+            engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0, None)
         return made
 
     def execute(
@@ -167,9 +171,11 @@ class WasmExecutable:
             run.outputs[k] = arguments[j][0]
         run.make_outputs(placed.plan.program.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
+        stride = placed.sharing[1]
+        spaces = None if stride is None else (self._held["threads"][0] if stride else 0, stride)
         self.backend.runs += 1
         try:
-            while (at := engine.run(self._module, words, at)) != words.size:
+            while (at := engine.run(self._module, words, at, spaces)) != words.size:
                 self._stop(run, at)
                 at += 3
         finally:
@@ -198,6 +204,8 @@ class WasmExecutable:
             return self._place(sizes)
         for number, places in changed.items():
             found.words[places] = as_words([number])
+        if changed:
+            self._share(found)
         return found
 
     def _place(self, sizes: Mapping[str, int]) -> Placed:
@@ -216,7 +224,35 @@ class WasmExecutable:
                 words[at] = self.weight(number) if kind == "weights" else starts[number]
             else:
                 where.setdefault(place, []).append(at)
-        return Placed(plan, words, where, starts)
+        placed = Placed(plan, words, where, starts)
+        self._share(placed)
+        return placed
+
+    def _share(self, placed: Placed) -> None:
+        """Let threads share the calls that are long enough at these sizes, or at about these."""
+        engine, plan = self.backend.engine, placed.plan
+        key = engine.threads, id(plan.program), tuple(size.bit_length() for size in plan.sizes.values())
+        if placed.sharing[0] == key:
+            return
+        heads, stride = self._shared.at(key, lambda: shared_calls(plan, engine.threads))
+        is_shared = bool(heads) and engine.can_share(self._module) and self._has_spaces((engine.threads - 1) * stride)
+        placed.sharing = key, stride if is_shared else None
+        for at in plan.work:
+            if plan.words[at] >= 0:
+                placed.words[at] = plan.words[at] | (heads.get(at, 0) if is_shared else 0)
+
+    def _has_spaces(self, count: int) -> bool:
+        """Whether there is memory for so many bytes of other threads' workspaces."""
+        if count <= (self._held["threads"][1] if "threads" in self._held else 0):
+            return True
+        try:
+            address = self.backend.take(count, lambda: "workspaces of threads", "scratch")
+        except DeviceError:
+            return False
+        if "threads" in self._held:
+            self.backend.release(*self._held["threads"])
+        self._held["threads"] = address, count, "scratch"
+        return True
 
     def place_of(self, slot: int, count: int) -> int:
         """The address of a slot whose bytes are found in mid-run, with room for `count` of them."""

@@ -8,17 +8,18 @@ from typing import Final, NamedTuple
 
 class Level(NamedTuple):
     """requires: features of the engine, all of them. relaxed: relaxed SIMD, whose multiply-adds round once. fours: products
-    read rows four elements at a time (kernels/products/product.py)."""
+    read rows four elements at a time (kernels/products/product.py). threads: the module lets threads share a run (shared_runs.py)."""
 
     requires: tuple[str, ...]
     relaxed: bool
     fours: bool
+    threads: bool
 
 
 LEVELS: Final[Mapping[str, Level]] = {
-    "wasmtime": Level(("relaxed-simd", "wasmtime"), relaxed=True, fours=True),
-    "relaxed": Level(("relaxed-simd",), relaxed=True, fours=False),
-    "simd": Level((), relaxed=False, fours=False),
+    "wasmtime": Level(("relaxed-simd", "wasmtime"), relaxed=True, fours=True, threads=True),
+    "relaxed": Level(("relaxed-simd",), relaxed=True, fours=False, threads=False),
+    "simd": Level((), relaxed=False, fours=False, threads=False),
 }
 """In order of preference."""
 PAGES: Final = ("relaxed", "simd")

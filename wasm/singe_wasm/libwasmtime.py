@@ -24,7 +24,7 @@ CHECKED: Final = frozenset({"50"})
 _ENDINGS: Final = frozenset({".so", ".dylib", ".dll"})
 """How the names of libraries end."""
 TYPES: Final[dict[str, Any]] = {
-    "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "s": ctypes.c_int64, "c": ctypes.c_uint8, "b": ctypes.c_bool,
+    "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "c": ctypes.c_uint8, "b": ctypes.c_bool,
 }  # fmt: skip
 """A letter of FUNCTIONS ↦ the type; p is a pointer to anything."""
 FUNCTIONS: Final = {
@@ -41,6 +41,7 @@ FUNCTIONS: Final = {
     "wasm_valtype_kind": "c p",
     "wasmtime_config_cranelift_opt_level_set": " pc",
     "wasmtime_config_epoch_interruption_set": " pb",
+    "wasmtime_config_shared_memory_set": " pb",
     "wasmtime_config_wasm_relaxed_simd_set": " pb",
     "wasmtime_context_set_epoch_deadline": " pl",
     "wasmtime_engine_increment_epoch": " p",
@@ -50,19 +51,18 @@ FUNCTIONS: Final = {
     "wasmtime_func_type": "p pp",
     "wasmtime_instance_export_get": "b pppnp",
     "wasmtime_instance_new": "p pppnpp",
-    "wasmtime_memory_data": "p pp",
-    "wasmtime_memory_data_size": "n pp",
-    "wasmtime_memory_grow": "p pplp",
-    "wasmtime_memory_new": "p ppp",
-    "wasmtime_memory_size": "l pp",
     "wasmtime_memorytype_new": "p lblbbcp",
     "wasmtime_module_delete": " p",
     "wasmtime_module_deserialize": "p ppnp",
     "wasmtime_module_new": "p ppnp",
     "wasmtime_module_serialize": "p pp",
+    "wasmtime_sharedmemory_data": "p p",
+    "wasmtime_sharedmemory_data_size": "n p",
+    "wasmtime_sharedmemory_delete": " p",
+    "wasmtime_sharedmemory_grow": "p plp",
+    "wasmtime_sharedmemory_new": "p ppp",
     "wasmtime_store_context": "p p",
     "wasmtime_store_delete": " p",
-    "wasmtime_store_limiter": " psssss",
     "wasmtime_store_new": "p ppp",
 }
 """A function ↦ the letters of its result, if it has one, and of its parameters."""
@@ -71,9 +71,19 @@ VALUE_BYTES: Final = 16
 _VALUE_WORDS: Final = VALUE_BYTES // 4
 _OPTIMISED: Final = 1  # WASMTIME_OPT_LEVEL_SPEED
 _FUNCTION: Final = 0  # WASMTIME_EXTERN_FUNC
-_MEMORY: Final = 3  # WASMTIME_EXTERN_MEMORY
+_SHARED_MEMORY: Final = 4  # WASMTIME_EXTERN_SHAREDMEMORY
 _INT32: Final = 0  # WASM_I32
 _PAGE_BITS: Final = 16
+_MODULE_HEAD: Final = 8
+"""The bytes of a module before its first section."""
+_IMPORTS: Final = 2
+"""The number of the section of imports."""
+_MEMORY: Final = b"\x01\x03env\x06memory\x02"
+"""One import, a memory; a byte of flags follows, and the pages that it has at least."""
+_UNSHARED: Final = b"\x00"
+_SHARED: Final = b"\x03"
+_MOST_PAGES: Final = b"\x80\x80\x04"
+"""65,536, the most that a shared memory may have."""
 
 
 class Bytes(ctypes.Structure):
@@ -83,7 +93,7 @@ class Bytes(ctypes.Structure):
 
 
 class WasmHandle(ctypes.Structure):
-    """wasmtime_func_t, wasmtime_memory_t or wasmtime_instance_t: of at most 24 bytes, which only wasmtime reads."""
+    """wasmtime_func_t, wasmtime_instance_t or a pointer to a memory: of at most 24 bytes, which only wasmtime reads."""
 
     _fields_ = (("words", ctypes.c_uint64 * 3),)
 
@@ -151,7 +161,7 @@ def differences(bindings: Any, functions: Mapping[str, str] = FUNCTIONS) -> list
         "wasmtime_extern_t": ctypes.sizeof(Extern),
         "wasmtime_val_raw_t": VALUE_BYTES,
     }
-    within = ("wasmtime_func_t", "wasmtime_memory_t", "wasmtime_instance_t")
+    within = ("wasmtime_func_t", "wasmtime_instance_t")
     own: dict[str, Any] = {name: getattr(bindings, name, ctypes.c_uint8) for name in (*sizes, *within)}
     found = [name for name, size in sizes.items() if ctypes.sizeof(own[name]) != size]
     found += [name for name in within if ctypes.sizeof(own[name]) not in (16, 24)]
@@ -208,6 +218,30 @@ def _taken(given: Bytes) -> bytes:
         library().wasm_byte_vec_delete(ctypes.byref(given))
 
 
+def for_shared_memory(binary: bytes) -> bytes:
+    """A module of a Program, which imports an unshared memory, as it links to one that threads share. Other modules stay as they are."""
+    at = _MODULE_HEAD
+    while at + 1 < len(binary):
+        kind, (size, start) = binary[at], _number(binary, at + 1)
+        end = start + size
+        limits = start + len(_MEMORY)
+        if kind == _IMPORTS and binary[start : limits + 1] == _MEMORY + _UNSHARED:
+            made = _MEMORY + _SHARED + binary[limits + 1 : end] + _MOST_PAGES
+            return binary[: at + 1] + bytes([len(made)]) + made + binary[end:]
+        at = end
+    return binary
+
+
+def _number(binary: bytes, at: int) -> tuple[int, int]:
+    """A LEB128 of at most 32 bits, and where it ends."""
+    value = 0
+    for k, byte in enumerate(binary[at : at + 5]):
+        value |= (byte & 0x7F) << 7 * k
+        if byte < 0x80:
+            return value, at + k + 1
+    return value, len(binary)
+
+
 def _owned(owner: object, delete: Any, pointer: Any) -> None:
     """Have wasmtime free what it allocated once its object is gone; what is there at the end of the process goes with it."""
     finalize(owner, delete, pointer).atexit = False
@@ -222,6 +256,7 @@ class WasmEngine:
         lib.wasmtime_config_wasm_relaxed_simd_set(config, True)
         lib.wasmtime_config_cranelift_opt_level_set(config, _OPTIMISED)
         lib.wasmtime_config_epoch_interruption_set(config, is_stoppable)
+        lib.wasmtime_config_shared_memory_set(config, True)
         self.pointer: Final = lib.wasm_engine_new_with_config(config)
         _owned(self, lib.wasm_engine_delete, self.pointer)
 
@@ -256,23 +291,21 @@ class WasmModule:
         return _taken(made)
 
 
-class WasmStore:
-    """A memory, and the modules that run in it."""
+class LinearMemory:
+    """A memory that modules in several stores share, and so threads."""
 
     def __init__(self, engine: WasmEngine, pages: int, most: int) -> None:
         """most: pages of the memory."""
-        lib = library()
-        pointer = lib.wasmtime_store_new(engine.pointer, None, None)
-        _owned(self, lib.wasmtime_store_delete, pointer)
-        # native.py bounds the bytes of instances; wasmtime would stop at 10,000.
-        lib.wasmtime_store_limiter(pointer, -1, -1, 2**31 - 1, -1, -1)
-        self._context: Final = lib.wasmtime_store_context(pointer)
-        kind, self._memory = ctypes.c_void_p(), WasmHandle()
-        _check(lib.wasmtime_memorytype_new(pages, True, most, False, False, _PAGE_BITS, ctypes.byref(kind)))
+        lib, kind, made = library(), ctypes.c_void_p(), ctypes.c_void_p()
+        _check(lib.wasmtime_memorytype_new(pages, True, most, False, True, _PAGE_BITS, ctypes.byref(kind)))
         try:
-            _check(lib.wasmtime_memory_new(self._context, kind, ctypes.byref(self._memory)))
+            _check(lib.wasmtime_sharedmemory_new(engine.pointer, kind, ctypes.byref(made)))
         finally:
             lib.wasm_memorytype_delete(kind)
+        self.pointer: Final = made
+        _owned(self, lib.wasmtime_sharedmemory_delete, made)
+        self.data: Final[int] = lib.wasmtime_sharedmemory_data(made)
+        """A pointer to the memory, which stays where it is."""
         self._advise(0, most << _PAGE_BITS, "MADV_HUGEPAGE")
 
     def in_small_pages(self, address: int, count: int) -> None:
@@ -286,36 +319,52 @@ class WasmStore:
             before = address % mmap.PAGESIZE
             _madvise()(self.data + address - before, before + count, advice)
 
-    def set_epoch_deadline(self, epochs: int) -> None:
-        """Have functions end in a trap after so many epochs."""
-        library().wasmtime_context_set_epoch_deadline(self._context, epochs)
-
-    @property
-    def data(self) -> int:
-        """A pointer to the memory, valid until it grows."""
-        return library().wasmtime_memory_data(self._context, ctypes.byref(self._memory))
-
     @property
     def size(self) -> int:
         """Bytes of the memory."""
-        return library().wasmtime_memory_data_size(self._context, ctypes.byref(self._memory))
+        return library().wasmtime_sharedmemory_data_size(self.pointer)
 
     def grow(self, pages: int) -> None:
         before = ctypes.c_uint64()
-        _check(library().wasmtime_memory_grow(self._context, ctypes.byref(self._memory), pages, ctypes.byref(before)))
+        _check(library().wasmtime_sharedmemory_grow(self.pointer, pages, ctypes.byref(before)))
+
+
+class WasmStore:
+    """What one thread at a time may use, with all that is instantiated in it."""
+
+    def __init__(self, engine: WasmEngine) -> None:
+        lib = library()
+        pointer = lib.wasmtime_store_new(engine.pointer, None, None)
+        _owned(self, lib.wasmtime_store_delete, pointer)
+        self.context: Final = lib.wasmtime_store_context(pointer)
+
+    def set_epoch_deadline(self, epochs: int) -> None:
+        """Have functions end in a trap after so many epochs."""
+        library().wasmtime_context_set_epoch_deadline(self.context, epochs)
 
 
 class WasmInstance:
-    """A module in a store, whose memory it is given."""
+    """A module in a store of its own, and the memory that it is given. deadline: the epochs after which its functions end in a trap."""
 
-    def __init__(self, store: WasmStore, module: WasmModule) -> None:
-        self.store: Final = store
+    def __init__(
+        self, engine: WasmEngine, memory: LinearMemory, module: WasmModule, deadline: int | None = None
+    ) -> None:
+        self.memory: Final = memory
+        self.store: Final = WasmStore(engine)
+        if deadline is not None:
+            self.store.set_epoch_deadline(deadline)
         self._handle: Final = WasmHandle()
         self._functions: Final[dict[str, WasmFunction | None]] = {}
-        given, trap = Extern(_MEMORY, store._memory), ctypes.c_void_p()
+        given, trap = Extern(_SHARED_MEMORY), ctypes.c_void_p()
+        given.of.words[0] = memory.pointer.value
         _check(
             library().wasmtime_instance_new(
-                store._context, module.pointer, ctypes.byref(given), 1, ctypes.byref(self._handle), ctypes.byref(trap)
+                self.store.context,
+                module.pointer,
+                ctypes.byref(given),
+                1,
+                ctypes.byref(self._handle),
+                ctypes.byref(trap),
             )
         )
         _check_trap(trap)
@@ -329,11 +378,11 @@ class WasmInstance:
     def _found(self, name: str) -> WasmFunction | None:
         lib, found, raw = library(), Extern(), name.encode()
         given = ctypes.byref(self._handle)
-        if not lib.wasmtime_instance_export_get(self.store._context, given, raw, len(raw), ctypes.byref(found)):
+        if not lib.wasmtime_instance_export_get(self.store.context, given, raw, len(raw), ctypes.byref(found)):
             return None
         if found.kind != _FUNCTION:
             return None
-        kind = lib.wasmtime_func_type(self.store._context, ctypes.byref(found.of))
+        kind = lib.wasmtime_func_type(self.store.context, ctypes.byref(found.of))
         try:
             parameters, results = _kinds(lib.wasm_functype_params(kind)), _kinds(lib.wasm_functype_results(kind))
         finally:
@@ -355,7 +404,7 @@ class WasmFunction:
 
     def __init__(self, store: WasmStore, handle: WasmHandle, count: int, answers: bool) -> None:
         self.count: Final = count
-        self._store: Final = store
+        self.store: Final = store
         self._handle: Final = handle
         self._answers: Final = answers
 
@@ -367,7 +416,7 @@ class WasmFunction:
         count = max(len(arguments), int(self._answers))
         _check(
             library().wasmtime_func_call_unchecked(
-                self._store._context, ctypes.byref(self._handle), ctypes.byref(values), count, ctypes.byref(trap)
+                self.store.context, ctypes.byref(self._handle), ctypes.byref(values), count, ctypes.byref(trap)
             )
         )
         _check_trap(trap)

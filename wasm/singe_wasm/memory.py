@@ -20,6 +20,7 @@ from singe.extension import (
     DeviceError,
     DType,
     HostArray,
+    InputError,
     Memory,
     MemoryKind,
     MemoryLedger,
@@ -27,6 +28,8 @@ from singe.extension import (
     align,
     string,
 )
+
+from .calls import MOST_PARTS
 
 
 class Engine(Protocol):
@@ -82,8 +85,20 @@ class Engine(Protocol):
         """How many arguments, all int32, a module's function takes; None if there is no such function."""
         ...
 
-    def run(self, module: Any, words: np.ndarray, at: int) -> int:
-        """Execute int32 words from word `at` on (see driver.py); returns the word at which it stopped. It may change them."""
+    threads: int
+    """How many threads share a run."""
+
+    def use_threads(self, count: int) -> None:
+        """Have so many share a run, if it can."""
+        ...
+
+    def can_share(self, module: Any) -> bool:
+        """Whether they can share the runs of a module."""
+        ...
+
+    def run(self, module: Any, words: np.ndarray, at: int, spaces: tuple[int, int] | None) -> int:
+        """Execute int32 words from word `at` on (see driver.py); returns the word at which it stopped. It may change them. spaces: the
+        address of the first workspace of other threads, which share calls, and the bytes between two; None: no calls are shared."""
         ...
 
     def describe(self) -> Mapping[str, Any]: ...
@@ -186,6 +201,14 @@ class WasmMemory:
                 "device.clean(), which makes it smaller where the engine can"
             )
         self.engine.limit = memory.limit
+
+    def use_threads(self, count: int) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_PARTS:
+            raise InputError(f"threads: got {count!r:.80}, expected a number from 1 to {MOST_PARTS}")
+        with self.lock:
+            self.engine.use_threads(count)
+            for executable in self.executables if not self.runs else ():
+                executable.rest()  # their plans say what is shared
 
     def memory(self) -> MemoryUse:
         with self.lock:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from platform import machine
-from typing import Any, Final, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -30,18 +30,28 @@ from singe.extension import (
 )
 from singe.extension import words as heads
 
-from .calls import ALONE, NAME
+from .calls import ALONE, FUNCTION, NAME
 from .executable import WasmExecutable
-from .libwasmtime import WasmEngine, WasmFunction, WasmInstance, WasmModule, WasmStore, WasmtimeError, wasmtime_version
+from .libwasmtime import (
+    LinearMemory,
+    WasmEngine,
+    WasmFunction,
+    WasmInstance,
+    WasmModule,
+    WasmtimeError,
+    for_shared_memory,
+    wasmtime_version,
+)
 from .runtime import WasmRuntime
+
+if TYPE_CHECKING:
+    from .thread_team import ThreadTeam
 
 Answer = TypeVar("Answer")
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
-_SPARE: Final = 1 << 22
-"""The bytes of unused modules that a store may hold, whatever the size of the memory."""
-_MODULE: Final = 20_000
-"""The bytes that wasmtime keeps for a module, beside those of its code."""
+MOST_THREADS: Final = 8
+"""The most threads of a device."""
 _PROBES: Final = 101
 """Calls of an empty function, whose median time is the overhead of a call."""
 
@@ -91,22 +101,18 @@ class NativeExecutable(WasmExecutable):
 
 
 class Linked:
-    """A module, and what it is in the engine's store, if it is there."""
+    """A module, and what it is over the engine's memory."""
 
-    def __init__(self, module: WasmModule, size: int) -> None:
+    def __init__(self, module: WasmModule, instance: WasmInstance) -> None:
         self.module: Final = module
-        self.bytes: Final = size
-        self.instance: WasmInstance | None = None
+        self.instance = instance
 
 
 class WasmtimeEngine:
-    """A wasmtime engine and one linear memory, shared by all modules; see runtime.Engine.
-
-    A store keeps every module that was instantiated in it. So when most of them are unused, the memory and the modules
-    still in use move to another store.
+    """A wasmtime engine and one linear memory, shared by all modules and threads; see runtime.Engine.
 
     One that is opened under a time limit can be stopped anywhere, by an epoch, for which its code looks in each loop: that takes some
-    per cent of the time of plain ones.
+    per cent of the time of plain ones. Its runs are on one thread.
     """
 
     features: frozenset[str] = frozenset({"relaxed-simd", "wasmtime"})
@@ -116,21 +122,15 @@ class WasmtimeEngine:
     def __init__(self) -> None:
         self._is_stoppable: Final = time_limit().is_finite
         self._engine: Final = WasmEngine(self._is_stoppable)
-        self._store = self._opened(1)
-        self._held = 0  # bytes of the modules instantiated in the store
-        self._linked: Final[WeakSet[Linked]] = WeakSet()
+        self._memory = LinearMemory(self._engine, 1, _MOST_PAGES)
+        self.threads = 1 if self._is_stoppable else min(cores(), MOST_THREADS)
+        self._team: ThreadTeam | None = None
         self._heap: Final = Heap(self._grow)
         self.calls: list[tuple[int, int | None, float, float]] | None = None
         """If not None, `run` makes the calls one by one and records each: its first word, its number of arguments (None
         for a copy), its start and its end."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
-
-    def _opened(self, pages: int) -> WasmStore:
-        store = WasmStore(self._engine, pages, _MOST_PAGES)
-        if self._is_stoppable:
-            store.set_epoch_deadline(1)
-        return store
 
     def _grow(self, count: int) -> None:
         size = self.reserved // _PAGE
@@ -140,27 +140,31 @@ class WasmtimeEngine:
         most = _MOST_PAGES if self.limit is None else self.limit // _PAGE
         if size + pages > most and self.limit is not None:
             raise DeviceError(f"wasm: {limit_reached(self.limit, size * _PAGE)}")
-        # Grow in large steps: each may move the memory.
+        # Grow in large steps: each asks the system.
         wanted = min(max(pages, size // 4), most - size)
         try:
-            self._store.grow(max(wanted, pages))
+            self._memory.grow(max(wanted, pages))
         except WasmtimeError as e:
             raise DeviceError(f"wasm: cannot grow the memory to {bytes_text(count)} (it ends at 4 GiB): {e}") from None
 
     @property
     def reserved(self) -> int:
-        return self._store.size
+        return self._memory.size
 
     @property
     def untouched(self) -> int:
         return self._heap.untouched
 
     def leave_untouched(self, address: int, count: int) -> None:
-        self._store.in_small_pages(address, count)
+        self._memory.in_small_pages(address, count)
 
     def trim(self) -> None:
-        if self._heap.end <= self.reserved - _PAGE:
-            self._move(self._heap.end)
+        if self._heap.end > self.reserved - _PAGE:
+            return
+        memory, count = self._memory, self._heap.end
+        self._memory = LinearMemory(self._engine, -(-count // _PAGE), _MOST_PAGES)
+        ctypes.memmove(self._pointer(0, count), memory.data, count)
+        self._leave_team()  # modules follow as they are run
 
     def take(self, count: int) -> int:
         return self._heap.take(count)
@@ -178,7 +182,7 @@ class WasmtimeEngine:
         """A native pointer to so many bytes of the memory, valid until it grows."""
         if not 0 <= address <= self.reserved - count:
             raise DeviceError(f"wasm: the program uses {count} bytes at {address}, beyond the memory's end")
-        return self._store.data + address
+        return self._memory.data + address
 
     def write(self, address: int, array: np.ndarray) -> None:
         ctypes.memmove(self._pointer(address, array.nbytes), array.ctypes.data, array.nbytes)
@@ -187,16 +191,11 @@ class WasmtimeEngine:
         ctypes.memmove(out.ctypes.data, self._pointer(address, out.nbytes), out.nbytes)
 
     def link(self, binary: bytes) -> Linked:
-        used = sum(linked.bytes for linked in self._linked)
         try:
-            if self._held > 2 * used + self.reserved + _SPARE:
-                self._move(self.reserved)
-            linked = Linked(self._compiled(binary), _MODULE + len(binary))
-            self._instance(linked)
+            module = self._compiled(for_shared_memory(binary))
+            return Linked(module, self._instantiated(module))
         except WasmtimeError as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
-        self._linked.add(linked)
-        return linked
 
     def _compiled(self, binary: bytes) -> WasmModule:
         """The module as machine code: that of an earlier process, if wasmtime takes it."""
@@ -214,23 +213,33 @@ class WasmtimeEngine:
         function = self._instance(module).function(name)
         return None if function is None else function.count
 
+    def use_threads(self, count: int) -> None:
+        if self._is_stoppable and count > 1:
+            raise DeviceError(f"wasm: got {count} threads, and a device under a time limit has one; leave threads= out")
+        self.threads = count
+        self._leave_team()
+
+    def _leave_team(self) -> None:
+        """Let the other threads end; the next run that is shared starts its own."""
+        if self._team is not None:
+            self._team.end()
+            self._team = None
+
+    def can_share(self, module: Linked) -> bool:
+        found = [self._instance(module).function(name) for name in ("serve", "close", "fail")]
+        return [function and function.count for function in found] == [1, 0, 0]
+
     def _instance(self, linked: Linked) -> WasmInstance:
-        found = linked.instance
-        if found is None or found.store is not self._store:
-            found = linked.instance = self._stopped_in_time(WasmInstance, self._store, linked.module)
-            self._held += linked.bytes
-        return found
+        if linked.instance.memory is not self._memory:
+            linked.instance = self._instantiated(linked.module)
+        return linked.instance
 
-    def _move(self, count: int) -> None:
-        """Open another store, with a copy of so many bytes of the memory; modules follow as they are run."""
-        store = self._store
-        self._store = self._opened(-(-count // _PAGE))
-        self._held = 0
-        ctypes.memmove(self._pointer(0, count), store.data, count)
-        for linked in self._linked:  # the store goes once nothing is in it
-            linked.instance = None
+    def _instantiated(self, module: WasmModule) -> WasmInstance:
+        return self._stopped_in_time(
+            WasmInstance, self._engine, self._memory, module, 1 if self._is_stoppable else None
+        )
 
-    def run(self, module: Linked, words: np.ndarray, at: int) -> int:
+    def run(self, module: Linked, words: np.ndarray, at: int, spaces: tuple[int, int] | None) -> int:
         instance = self._instance(module)
         if self.calls is not None:
             return self._run_timed(instance, words, at, self.calls)
@@ -241,7 +250,11 @@ class WasmtimeEngine:
         start = self._words[0]
         self.write(start, words)
         end = start + words.nbytes
-        stopped = self._call(self._function(instance, NAME), signed(start + 4 * at), signed(end))
+        given = signed(start + 4 * at), signed(end)
+        if spaces is None:
+            stopped = self._call(self._function(instance, NAME), *given)
+        else:
+            stopped = self._call_together(module, instance, spaces, *given)
         if stopped is None:
             raise FormatError(f"wasm: the module's function {NAME} answers None, expected an int32")
         stopped %= 1 << 32
@@ -250,19 +263,16 @@ class WasmtimeEngine:
         return (stopped - start) // 4
 
     def _stopped_in_time(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        """A call in the store, which the thread's time limit ends."""
+        """A call, which the thread's time limit ends."""
         limit = time_limit()
         if not (self._is_stoppable and limit.is_finite):
             return function(*arguments)
-        self._store.set_epoch_deadline(1)
         try:
             with stopped_by(self._engine.increment_epoch, limit.end):
                 return function(*arguments)
         except WasmtimeError:
             limit.check()
             raise
-        finally:
-            self._store.set_epoch_deadline(1)
 
     @staticmethod
     def _function(instance: WasmInstance, name: str) -> WasmFunction:
@@ -272,11 +282,31 @@ class WasmtimeEngine:
         return found
 
     def _call(self, function: WasmFunction, *arguments: int) -> int | None:
+        if self._is_stoppable:
+            function.store.set_epoch_deadline(1)
         try:
             return self._stopped_in_time(function, *arguments)
         except WasmtimeError as e:
-            why = str(e).rpartition("wasm trap: ")[2].strip()
-            raise DeviceError(f"wasm: a kernel failed: {why}") from None
+            raise _failed(str(e)) from None
+
+    def _call_together(
+        self, module: Linked, instance: WasmInstance, spaces: tuple[int, int], *arguments: int
+    ) -> int | None:
+        """A run with the help of other threads."""
+        if self._team is None:
+            from .thread_team import ThreadTeam  # noqa: PLC0415 (short runs need none)
+
+            self._team = ThreadTeam(self._engine, self._memory, self.threads - 1)
+        team, close = self._team, self._function(instance, "close")
+        try:
+            team.begin(module.module, spaces)
+            return self._call(self._function(instance, NAME), *arguments)
+        except DeviceError:
+            if team.failures:  # which is why the run of this thread ends in a trap
+                raise _failed(team.failures[0]) from None
+            raise
+        finally:
+            close()
 
     def _run_timed(
         self, instance: WasmInstance, words: np.ndarray, at: int, calls: list[tuple[int, int | None, float, float]]
@@ -298,7 +328,7 @@ class WasmtimeEngine:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target, count), self._pointer(source, count), count)
             else:
-                self._call(self._function(instance, f"k{values[k]}"), *given, *ALONE)
+                self._call(self._function(instance, f"k{values[k] & FUNCTION}"), *given, *ALONE)
                 given += ALONE
             calls.append((k, None if values[k] == heads.COPY else len(given), begin, time.perf_counter()))
         return words.size
@@ -311,7 +341,7 @@ class WasmtimeEngine:
             from .code.encode import Body, integers, module  # noqa: PLC0415 (who runs Programs pays nothing for what writes code)
 
             code = module({"f": Body(integers(arguments)).finish()}, {}, relaxed=False)
-            empty = self._function(WasmInstance(self._store, WasmModule.compiled(self._engine, code)), "f")
+            empty = self._function(self._instantiated(WasmModule.compiled(self._engine, for_shared_memory(code))), "f")
             given = [0] * arguments
             times = []
             for _ in range(_PROBES):
@@ -325,9 +355,20 @@ class WasmtimeEngine:
         return {
             "engine": f"wasmtime {wasmtime_version()}",
             "features": sorted(self.features),
+            "threads": self.threads,
             "memory": self.reserved,
             "used": self._heap.used,
         }
+
+
+def cores() -> int:
+    """The processor's cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def _failed(trap: str) -> DeviceError:
+    return DeviceError(f"wasm: a kernel failed: {trap.rpartition('wasm trap: ')[2].strip()}")
 
 
 def signed(word: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
+from math import prod
 from typing import Any, Final
 
 from singe.extension import (
@@ -37,18 +38,42 @@ from .kernels.lower import SizeParameters
 from .kernels.nest import print_nests
 from .kernels.products import blocks, blocks_int16, contraction, depthwise, integers, lines, planar, tiles, winograd
 from .kernels.split_loops import kernel_pieces
+from .kernels.thread_shares import guess
 from .levels import LEVELS, Level
 from .library import LIBRARY
+from .shared_runs import shared_runs
 
 Names = tuple[str, ...]
+
+
+MANY_TURNS: Final = 1 << 18
+"""A module whose loops take so many turns lets threads share its runs: what takes fewer, shared_calls.py leaves to one thread, and the
+functions for that take 1.5 ms to compile, more than a small module."""
 
 
 def print_kernel(levels: Names, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
     if isinstance(kernel, Routine):
         write = _ROUTINES.get(kernel.kind)
-        return None if write is None else write(levels, kernel, constants)
+        printed = None if write is None else write(levels, kernel, constants)
+        return None if printed is None else _counted(printed, _turns(kernel.kernel))
     cut = kernel_pieces(collapse(keep(kernel)))
-    return _printed(levels, kernel.sizes, lambda sizes, _: print_nests(cut, sizes), alike=True)
+    printed = _printed(levels, kernel.sizes, lambda sizes, _: print_nests(cut, sizes), alike=True)
+    return _counted(printed, _turns(kernel))
+
+
+def _turns(kernel: Kernel) -> int:
+    """About how many turns its innermost loop takes."""
+    return prod(guess(dim) for dim in (*kernel.grid, *kernel.inner))
+
+
+def _counted(printed: Printed, turns: int) -> Printed:
+    """Code of a function that takes so many turns."""
+    sharing = printed.sharing
+    return replace(
+        printed,
+        code=replace(printed.code, turns=turns),
+        sharing=None if sharing is None else lambda: _counted(sharing(), turns),
+    )
 
 
 def print_opaque(
@@ -75,7 +100,8 @@ def link(levels: Names, printed: Sequence[Printed]) -> tuple[Mapping[str, str | 
     names: dict[LevelCode, str] = {}
     for p in printed:
         names.setdefault(p.code, f"k{len(names)}")
-    return Modules(levels, names), [_variants(levels, names[p.code]) for p in printed]
+    turns = sum(p.code.turns for p in printed)
+    return Modules(levels, names, turns >= MANY_TURNS), [_variants(levels, names[p.code]) for p in printed]
 
 
 @dataclass(frozen=True)
@@ -86,13 +112,16 @@ class LevelCode:
     first: Function
     write: Callable[[str], Function] = field(compare=False)
     """The name of another level ↦ its function."""
+    turns: int = field(default=0, compare=False)
+    """About how many turns the function's loops take."""
 
 
 class Modules(Mapping[str, "str | bytes"]):
-    """The module of each level, encoded when it is first asked for."""
+    """The module of each level, encoded when it is first asked for. is_long: threads may share its runs."""
 
-    def __init__(self, levels: Names, names: Mapping[LevelCode, str]) -> None:
+    def __init__(self, levels: Names, names: Mapping[LevelCode, str], is_long: bool) -> None:
         self._levels: Final = levels
+        self._is_long: Final = is_long
         self._names: Final = names
         self._encoded: Final[dict[str, bytes]] = {}
         self[levels[0]]
@@ -103,7 +132,9 @@ class Modules(Mapping[str, "str | bytes"]):
         if level not in self._encoded:
             is_first = level == self._levels[0]
             functions = {name: code.first if is_first else code.write(level) for code, name in self._names.items()}
-            self._encoded[level] = module({**functions, NAME: driver(functions)}, LIBRARY, LEVELS[level].relaxed)
+            is_shared = self._is_long and LEVELS[level].threads
+            runs = shared_runs(functions) if is_shared else {NAME: driver(functions)}
+            self._encoded[level] = module({**functions, **runs}, LIBRARY, LEVELS[level].relaxed)
         return self._encoded[level]
 
     def __iter__(self) -> Iterator[str]:
@@ -119,7 +150,8 @@ def _variants(levels: Names, name: str) -> tuple[Variant, ...]:
 
 @lru_cache(maxsize=256)
 def _attention(levels: Names, cut: Strips) -> Printed:
-    return replace(_printed(levels, (), partial(print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
+    made = replace(_printed(levels, (), partial(print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
+    return _counted(made, guess(cut.a.flops) // 2)
 
 
 def _contraction(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..awaitables import IN_PAGE
-from ..errors import DTypeError, InputError
+from ..errors import DeviceError, DTypeError, InputError
 from ..lazy_names import LateModule
 from ..runtime.device import Device
 from .binding import IOBinding
@@ -84,6 +85,9 @@ class InferenceSession:
         with translated(loading=True):
             provider = chosen(wanted)
             name = "model" if self._model_path is None else Path(self._model_path).stem
+            if self._sess_options.intra_op_num_threads > 0:
+                with suppress(DeviceError):  # it has no threads of its own
+                    provider.device.use_threads(min(self._sess_options.intra_op_num_threads, os.cpu_count() or 1))
             self._variants = Variants(self._file, provider.device, name)
             known = self._variants.shapes()
         self._providers = list(dict.fromkeys((provider.name, CPU)))

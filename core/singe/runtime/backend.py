@@ -105,7 +105,7 @@ class Backend(Protocol):
     process may use it even if a thread did, since it keeps nothing between runs. `reads_now = True`: `download` waits for
     nothing. `export(array)`: an object with DLPack over an array's memory; `adopt(object)`: an array over the memory of such an object,
     where that is this device's, or with its elements. `lost`: whether the device went away; it is opened anew when it is asked for again.
-    `memory()`, `clean()`, `reset_peak()`, `configure(memory)`: as of a Device (device.py), under its lock. `counts_memory = False`:
+    `memory()`, `clean()`, `reset_peak()`, `configure(memory)`, `use_threads(count)`: as of a Device (device.py), under its lock. `counts_memory = False`:
     `memory()` has to ask for it elsewhere.
     """
 

@@ -173,6 +173,10 @@ class Device(ABC):
         """Take memory in this way from now on."""
         raise DeviceError(f"{self!r} does not take memory by itself; leave memory= out")
 
+    def use_threads(self, count: int) -> None:
+        """Share long runs among so many threads from now on."""
+        raise DeviceError(f"{self!r} does not share runs among threads; leave threads= out")
+
     # gradients (see decorators/autodiff.py)
 
     def watched(self, value: Any) -> Any:

@@ -206,11 +206,15 @@ def Numpy() -> Device:
     return device(DEFAULT)
 
 
-def Wasm(memory: Memory | None = None) -> Device:
+def Wasm(memory: Memory | None = None, threads: int | None = None) -> Device:
     """The device "wasm": WebAssembly SIMD kernels on the CPU.
 
-    memory: how much memory the device takes from now on; its arrays are always slices of one memory."""
-    return _configured("wasm", memory)
+    memory: how much memory the device takes from now on; its arrays are always slices of one memory. threads: how many share a run that
+    takes more than about a millisecond, from now on; unless it is told, as many as the process may use cores, and at most 8."""
+    found = _configured("wasm", memory)
+    if threads is not None:
+        found.use_threads(threads)
+    return found
 
 
 def WebGpu(choice: int | str | None = None, memory: Memory | None = None) -> Device:

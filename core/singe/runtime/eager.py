@@ -250,6 +250,14 @@ class EagerDevice(Device):
             else:
                 configure(memory)
 
+    def use_threads(self, count: int) -> None:
+        use_threads = getattr(self.backend, "use_threads", None)
+        with self.lock:
+            if use_threads is None:
+                super().use_threads(count)
+            else:
+                use_threads(count)
+
     def prepare(self, program: ProgramData) -> Executable:
         with self.lock:
             return self.backend.prepare(program)

@@ -55,7 +55,7 @@ def test_webassembly_is_stopped_anywhere() -> None:
     """A client sends modules of its own, which need not look at any limit; the engine goes on with others."""
     wasmtime = pytest.importorskip("wasmtime", reason="the extra `wasm` is not installed")
     native = pytest.importorskip("singe_wasm.native")
-    body = '(import "m" "m" (memory 1)) (func (export "run") (param i32 i32) (result i32) {} local.get 1)'
+    body = '(import "env" "memory" (memory 1)) (func (export "run") (param i32 i32) (result i32) {} local.get 1)'
     binaries = [wasmtime.wat2wasm(f"(module {body.format(code)})") for code in ("(loop (br 0))", "")]
     with opened_for(0.2):
         engine = native.WasmtimeEngine()
@@ -63,9 +63,9 @@ def test_webassembly_is_stopped_anywhere() -> None:
     words = np.zeros(4, np.uint32)
     for _ in range(2):
         with pytest.raises(OutOfTime), limited(0.2):
-            engine.run(endless, words, 0)
+            engine.run(endless, words, 0, None)
         with limited(30):
-            assert engine.run(plain, words, 0) == words.size
+            assert engine.run(plain, words, 0, None) == words.size
 
 
 def test_what_cannot_be_stopped_is_abandoned(serve: Serve, join: Join, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def _numbered(first: int, names: str) -> dict[str, int]:
 
 
 _PLAIN: Final = {
-    "return": 0x0F, "drop": 0x1A, "select": 0x1B,
+    "unreachable": 0x00, "return": 0x0F, "drop": 0x1A, "select": 0x1B,
     **_numbered(0x28, "i32.load i64.load f32.load f64.load i32.load8_s i32.load8_u i32.load16_s i32.load16_u"),
     **_numbered(0x36, "i32.store i64.store f32.store f64.store i32.store8 i32.store16"),
     **_numbered(0x45, "i32.eqz i32.eq i32.ne i32.lt_s i32.lt_u i32.gt_s i32.gt_u i32.le_s i32.le_u i32.ge_s i32.ge_u"),
@@ -103,6 +103,13 @@ OPS: Final[Mapping[str, bytes]] = (
 )
 """Instructions that only use the stack, and the opcodes of those that also take a memory offset or a lane."""
 
+_ATOMICS: Final = {
+    "memory.atomic.notify": (0x00, 2), "memory.atomic.wait32": (0x01, 2), "memory.atomic.wait64": (0x02, 3),
+    "i32.atomic.load": (0x10, 2), "i64.atomic.load": (0x11, 3), "i32.atomic.store": (0x17, 2), "i64.atomic.store": (0x18, 3),
+    "i32.atomic.rmw.add": (0x1E, 2), "i32.atomic.rmw.sub": (0x25, 2), "i64.atomic.rmw.cmpxchg": (0x49, 3),
+}  # fmt: skip
+"""Instructions on words that threads share: the opcode, and the alignment that it must name."""
+
 
 @lru_cache(maxsize=1024)
 def ops(names: str) -> bytes:
@@ -114,6 +121,12 @@ def ops(names: str) -> bytes:
 def memory(name: str, offset: int = 0) -> bytes:
     """A load or store at a constant offset from the address on the stack (no promise on alignment)."""
     return OPS[name] + b"\x00" + unsigned_leb(offset)
+
+
+def atomic(name: str, offset: int = 0) -> bytes:
+    """An instruction of _ATOMICS at a constant offset from the address on the stack."""
+    code, alignment = _ATOMICS[name]
+    return bytes([0xFE, code, alignment]) + unsigned_leb(offset)
 
 
 @lru_cache(maxsize=1024)
