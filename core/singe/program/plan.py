@@ -47,6 +47,7 @@ class Plan:
         self._counts: Final[set[int]] = set()  # the words that are counts of turns
         self._bounded: Final[dict[Dim, list[int]]] = {}  # a number that depends on bounded sizes ↦ its words
         self._checked: Final[list[tuple[Dim, bool]]] = []  # what does, too, and whether it is at least 0
+        self._numbers: Final[dict[Dim, int]] = {}  # at the present sizes; layers have many in common
         self._sized_by: Final = sized_by(program.buffers, self.given)
         self.late: Final = frozenset(program.buffers[i].place for found in self._sized_by.values() for i in found)
         self.is_straight: Final = all(g.head >= COPY for g in program.groups)
@@ -85,7 +86,7 @@ class Plan:
         if any(self._holds(dim, sizes) != held for dim, held in self._checked):
             return None
         self.begin()
-        self.sizes.update(sizes)
+        self.resize(sizes)
         changed: dict[int, list[int]] = {}
         for dim, places in self._bounded.items():
             for at in places:
@@ -93,13 +94,25 @@ class Plan:
                 changed.setdefault(self.words[at], []).append(at)
         return changed
 
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """Set sizes; words that depend on them stay."""
+        self.sizes.update(sizes)
+        self._numbers.clear()
+
+    def number(self, dim: Dim) -> int:
+        """A dimension whose sizes are all known."""
+        found = self._numbers.get(dim)
+        if found is None:
+            found = self._numbers[dim] = known(dim, self.sizes)
+        return found
+
     def shape(self, buffer: int) -> tuple[int, ...]:
         """The shape of a buffer whose sizes are all known."""
-        return tuple(known(d, self.sizes) for d in self.program.buffers[buffer].shape)
+        return tuple(map(self.number, self.program.buffers[buffer].shape))
 
     def bytes(self, buffer: int) -> int:
         """The bytes of a buffer whose sizes are all known."""
-        return known(self.program.buffers[buffer].bytes, self.sizes)
+        return self.number(self.program.buffers[buffer].bytes)
 
     def texts(self, buffer: int) -> np.ndarray:
         """The elements of a buffer of strings."""
@@ -109,6 +122,7 @@ class Plan:
         """Forget the sizes that the last run found."""
         for name in self._latest:
             self.sizes.pop(name, None)
+        self._numbers.clear()
 
     def bind(self, sizes: Mapping[str, int]) -> Found:
         """Set sizes found in mid-run; those that are set to the same value already change nothing."""
@@ -118,7 +132,7 @@ class Plan:
         sized = [i for i in named if symbols(buffers[i].shape) <= self.sizes.keys() | sizes.keys()]
         check_found(sizes, (buffers[i] for i in sized), {**self.sizes, **sizes})
         changed = any(self._latest.get(name) != value for name, value in sizes.items())
-        self.sizes.update(sizes)
+        self.resize(sizes)
         self._latest.update(sizes)
         fields = dict.fromkeys(field for name in sizes for field in self._open.get(name, ()))
         words = [at for at, dim in fields if self._set(at, dim)]
@@ -144,6 +158,6 @@ class Plan:
         """Write a dimension if its sizes are known; returns whether they are."""
         if not symbols(dim) <= self.sizes.keys():
             return False
-        value = known(dim, self.sizes)
+        value = self.number(dim)
         self.words[at] = max(0, min(value, MAX_ELEMENTS)) if at in self._counts else value
         return True

@@ -212,7 +212,7 @@ class Recording:
     def resize(self, sizes: Mapping[str, int]) -> None:
         """Make it serve other sizes, at which the commands are the same."""
         if sizes != self.plan.sizes and self.plan.is_straight:
-            self.plan.sizes.update(sizes)
+            self.plan.resize(sizes)
             self._rows.resize(self.plan.sizes)
 
     def run(
@@ -334,7 +334,7 @@ class Recording:
             return _Move((source, count), (target, count)) if count else None
         number = own[at]
         code = plan.program.kernels[number]
-        wanted = [known(d, plan.sizes) for d in self._kernels.variants[number].groups]
+        wanted = [plan.number(d) for d in self._kernels.variants[number].groups]
         groups = spread(wanted, self._gpu.limits.groups, code.label)
         if 0 in groups:
             return None

@@ -33,8 +33,8 @@ from .memory import Binding, Command, Gpu, Transfer, from_device, to_device
 from .pool import GpuArray, Pool, SlotBuffers
 from .recording import Extents, Kernels, Recording, Send, UploadedWeights, Uploads
 
-MAX_RECORDINGS: Final = 4
-"""How many sets of commands an executable remembers, and of input shapes."""
+MAX_RECORDINGS: Final = 32
+"""How many sets of commands an executable remembers, and of input shapes: a conversation has one for each part of its context."""
 NO_CLOCK: Final = "nothing ran on the device"
 
 

@@ -14,6 +14,7 @@ from singe.compiler.schedule.steps import Copy, Dispatch, Step, words_of
 from singe.dtypes import float16, float32
 from singe.errors import DeviceError, DeviceLost, InputError, ShapeError
 from singe.program.container import ALIGN
+from singe.program.plan import Plan
 from singe.program.program import Buffer, Code, Host, ProgramData, Variant
 from singe.runtime.backend import Backend
 from singe.runtime.memory.settings import Memory
@@ -22,6 +23,7 @@ from singe.shapes import size
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from wgsl_checks import own_gpu
 
+from singe_gpu.device import recording
 from singe_gpu.device.memory import Binding, Launch
 from singe_gpu.device.pool import ExclusiveBuffers, Pool, SlotBuffers, size_class
 from singe_gpu.device.recording import spread
@@ -84,6 +86,17 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
         np.testing.assert_array_equal(backend.download(z), [10, 20, 30, 40])
     assert executable.memory()["weights"] == 2 * ALIGN
     backend.synchronize()
+
+
+def test_sizes_that_recur_are_recorded_once(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the parts of a conversation's context do, in each conversation."""
+    made: list[Plan] = []
+    monkeypatch.setattr(recording, "Plan", lambda *args: made.append(Plan(*args)) or made[-1])
+    executable = gpu.prepare(adding())
+    for n in 2 * list(range(960, 0, -64)):
+        y, _ = executable.run([gpu.upload(np.full((n, 4), n, np.float32))])
+        np.testing.assert_array_equal(gpu.download(y), answer(np.full((n, 4), n, np.float32)))
+    assert len(made) == 15
 
 
 def test_a_run_that_recurs_is_encoded_while_the_one_before_works(
