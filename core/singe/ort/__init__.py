@@ -16,6 +16,9 @@ from .install import install as install
 from .options import RunOptions as RunOptions
 from .options import SessionOptions as SessionOptions
 from .session import InferenceSession as InferenceSession
+from .settings.arenas import OrtArenaCfg as OrtArenaCfg
+from .settings.arenas import create_and_register_allocator as create_and_register_allocator
+from .settings.arenas import create_and_register_allocator_v2 as create_and_register_allocator_v2
 from .settings.enums import ExecutionMode as ExecutionMode
 from .settings.enums import ExecutionOrder as ExecutionOrder
 from .settings.enums import GraphOptimizationLevel as GraphOptimizationLevel
@@ -54,9 +57,6 @@ _LACKING: _Final = {
     "LoraAdapter": "adapters: merge them into the model's weights before",
     "AdapterFormat": "adapters: merge them into the model's weights before",
     "ModelCompiler": "compiled ONNX files: `singe compile MODEL -o FILE` compiles a model",
-    "create_and_register_allocator": "allocators: sg.Memory says how a device takes memory",
-    "create_and_register_allocator_v2": "allocators: sg.Memory says how a device takes memory",
-    "OrtArenaCfg": "allocators: sg.Memory says how a device takes memory",
     "register_execution_provider_library": "plugins of onnxruntime; a package adds a device to Singe by the group singe.backends",
     "unregister_execution_provider_library": "plugins of onnxruntime; a package adds a device to Singe by the group singe.backends",
     "training": "training by onnxruntime: singe.train trains models",

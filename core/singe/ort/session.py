@@ -15,7 +15,7 @@ from ..lazy_names import LateModule
 from ..runtime.device import Device
 from .binding import IOBinding
 from .descriptions import ModelMetadata, NodeArg, node_arg
-from .errors import Fail, translated
+from .errors import Fail, ValueKindError, translated
 from .feeds import check_names, fed
 from .model.model_file import ModelFile
 from .model.variants import Variants
@@ -152,6 +152,18 @@ class InferenceSession:
         """Use the CPU where arguments for providers are wrong."""
         self._enable_fallback = True
 
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Nothing: Singe's devices have no options that change while a session is there."""
+        if not options:
+            raise ValueKindError("No options were provided: give a dict of texts by their names")
+
+    def get_tuning_results(self) -> list[dict[str, Any]]:
+        """What providers found by trying: none does."""
+        return []
+
+    def set_tuning_results(self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False) -> None:
+        """Nothing: no provider here reads what another one found."""
+
     def end_profiling(self) -> str:
         """The name of a file with the times of the runs, and of the steps of one more, in Chrome's format; "" without enable_profiling."""
         times, self._times = self._times, None
@@ -180,6 +192,12 @@ class InferenceSession:
     def model_meta(self) -> ModelMetadata:
         """`get_modelmeta`, as onnxruntime's inner session has it."""
         return self._model_meta
+
+    def __copy__(self) -> InferenceSession:
+        """Another session with the same compiled model."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
 
     def __getstate__(self) -> Any:
         raise DTypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import tempfile
 import threading
@@ -13,7 +14,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto as T
-from onnx import helper
+from onnx import helper, load_model_from_string
 
 X: Final = np.arange(6, dtype=np.float32).reshape(2, 3)
 Y: Final = np.ones(3, np.float32)
@@ -224,6 +225,31 @@ def replaced(ort: Any) -> Any:
     options.add_initializer("w", given)
     data = file([node("Add", "x w", "z")], [("x", T.FLOAT, ["N", 3])], [("z", T.FLOAT, ["N", 3])], [WEIGHT])
     return ort.InferenceSession(data, options, providers=CPU).run(None, {"x": X})
+
+
+def versioned(number: int | None) -> bytes:
+    """ADD with a version of its own."""
+    model = load_model_from_string(ADD)
+    model.ClearField("model_version")
+    if number is not None:
+        model.model_version = number
+    return model.SerializeToString()
+
+
+def arena(*values: Any) -> Callable[[Any], Any]:
+    def call(ort: Any) -> Any:
+        made = ort.OrtArenaCfg(*values)
+        info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        names = (
+            "max_mem",
+            "arena_extend_strategy",
+            "initial_chunk_size_bytes",
+            "max_dead_bytes_per_chunk",
+            "initial_growth_chunk_size_bytes",
+        )
+        return [ort.create_and_register_allocator(info, made), *(getattr(made, name) for name in names)]
+
+    return call
 
 
 def metadata(ort: Any) -> Any:
@@ -439,6 +465,15 @@ CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "set_providers": lambda ort: [load(ADD)(ort), ort.InferenceSession(ADD, providers=CPU).set_providers(CPU)],
     "end_profiling": lambda ort: session(ort, ADD).end_profiling(),
     "inner session": lambda ort: session(ort, ADD)._sess.run(["z"], FEED, ort.RunOptions()),
+    "copied": lambda ort: copy.copy(session(ort, ADD)).run(None, FEED),
+    "tuning": lambda ort: [session(ort, ADD).get_tuning_results(), session(ort, ADD).set_tuning_results([])],
+    "dynamic options": lambda ort: session(ort, ADD).set_ep_dynamic_options({"a": "b"}),
+    "no dynamic options": lambda ort: session(ort, ADD).set_ep_dynamic_options({}),
+    "versions of models": lambda ort: [session(ort, versioned(n)).get_modelmeta().version for n in (None, 0, 3)],
+    "an arena": arena({"max_mem": 5}),
+    "an arena of four numbers": arena(7, 1, -1, 2),
+    "an arena of three numbers": arena(7, 1, -1),
+    "an arena with an unknown setting": arena({"max": 5}),
     "pickled": lambda ort: pickle.dumps(session(ort, ADD)),
     # Loading
     "a file": of_file(ADD),

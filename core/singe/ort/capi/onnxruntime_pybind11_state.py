@@ -20,6 +20,11 @@ from ..errors import (
 )
 from ..options import RunOptions, SessionOptions
 from ..session import InferenceSession
+from ..settings.arenas import (
+    OrtArenaCfg,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
+)
 from ..settings.enums import (
     ExecutionMode,
     ExecutionOrder,
@@ -70,6 +75,7 @@ __all__ = [
     "NotFound",
     "NotImplemented",
     "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
     "OrtMemType",
     "OrtMemoryInfo",
@@ -79,6 +85,8 @@ __all__ = [
     "RuntimeException",
     "SessionOptions",
     "copy_tensors",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",

@@ -60,6 +60,8 @@ def with_weights(model: OnnxModel, weights: Mapping[str, np.ndarray]) -> OnnxMod
     return replace(model, graph=replace(model.graph, initializers=found))
 
 
+UNVERSIONED: Final = (1 << 63) - 1
+"""What onnxruntime says of a model that names no version of its own."""
 _METADATA: Final = Format(
     {
         "ModelProto": Schema(
@@ -69,7 +71,7 @@ _METADATA: Final = Format(
                 m.get("domain", ""),
                 m.get("doc_string", ""),
                 m.get("graph", ("", ""))[1],
-                m.get("model_version", 0),
+                m.get("model_version", UNVERSIONED),
                 dict(m.get("metadata_props", ())),
             ),
             {
