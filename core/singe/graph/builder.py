@@ -248,7 +248,10 @@ class Builder:
         if isinstance(n.row, Region) or any(v is None for v in values) or attribute_symbols(n):
             return None
         if isinstance(n.row, WHOLE) and any(v.dtype == object for v in values):
-            return None
+            fold = _FOLDS.get(n.op)
+            return (
+                None if fold is None else fold.reduce(values[0], tuple(n.attrs["axes"]), keepdims=True).reshape(n.shape)
+            )
         try:
             return evaluate_node(n, values)
         except SizeNeeded:
@@ -274,6 +277,8 @@ class Builder:
 
 _DECIDES: Final = {"logical_and": False, "logical_or": True}
 """An op ↦ the operand that decides its result, whatever the other is."""
+_FOLDS: Final = {"reduce_prod": np.multiply, "reduce_sum": np.add}
+"""An op that folds axes ↦ what it does with two elements, which may be Sizes."""
 MAX_VALUE_ELEMENTS: Final = 1 << 20
 """The most elements of a result that is computed to find a value."""
 _RESULT: Final = ROWS["result"]

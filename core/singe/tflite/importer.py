@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DType, float32
 from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, UnsupportedOp
 from ..graph import Builder, Graph, GraphState, Node
 from ..runtime.debugging import note_place
@@ -23,6 +23,7 @@ from .ops import OPS, TfliteCall, Variables, dequantised, dtype_of, is_quantised
 
 MAX_OPS: Final = 100_000
 """The most ops of a model."""
+COMPLEX: Final = "complex64"
 KEPT: Final = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
 """Ops that do something although nobody may read what they give."""
 
@@ -86,6 +87,8 @@ class _TfliteImporter:
 
     def output(self, main: TfliteGraph, k: int, values: dict[int, Node], is_real: bool) -> Node:
         node, tensor = self.value(main, k, values), main.tensors[k]
+        if tensor.dtype == COMPLEX:
+            raise ImportFailure(f"the output {tensor.name!r} is complex; convert the model with its parts as outputs")
         scale = tensor.quantization if is_real and is_quantised(tensor) else None
         return node if scale is None else dequantised(self.builder, node, scale)
 
@@ -163,38 +166,57 @@ class _TfliteImporter:
         if len(graph.ops) > MAX_OPS:
             raise ImportFailure(f"{len(graph.ops)} ops; at most {MAX_OPS} are supported")
         handles: dict[int, str] = {}
+        imaginary: dict[int, Node] = {}
         for o in needed(graph):
             name = next((graph.tensors[k].name for k in o.outputs if k >= 0), "")
             where = f"{o.op}{f' {name!r}' if name else ''}"
             before = self.builder.count
             try:
-                self.define(graph, o, values, handles)
+                self.define(graph, o, values, handles, imaginary)
             except SizeNeeded as e:
                 raise SizeNeeded(f"{where}: {e}", e.sizes) from e
             except SingeError as e:
                 raise ImportFailure(f"{where}: {e}") from e
             note_place(self.builder.made_since(before), where)
 
-    def define(self, graph: TfliteGraph, o: TfliteOp, values: dict[int, Node], handles: dict[int, str]) -> None:
+    def define(
+        self,
+        graph: TfliteGraph,
+        o: TfliteOp,
+        values: dict[int, Node],
+        handles: dict[int, str],
+        imaginary: dict[int, Node],
+    ) -> None:
         given = tuple(None if k < 0 else graph.tensors[k] for k in o.inputs)
         wanted = tuple(graph.tensors[k] for k in o.outputs if k >= 0)
         inputs = tuple(None if k < 0 or k in handles else self.value(graph, k, values) for k in o.inputs)
-        made = run_op(TfliteCall(self.builder, o, inputs, given, wanted, self.variables, handles))
+        parts = tuple(imaginary.get(k) for k in o.inputs)
+        made = run_op(TfliteCall(self.builder, o, inputs, given, wanted, self.variables, handles, parts))
         places = [k for k in o.outputs if k >= 0 and k not in handles]
-        if len(made) < len(places):
+        is_complex = bool(wanted) and all(tensor.dtype == COMPLEX for tensor in wanted)
+        if len(made) < len(places) * (1 + is_complex):
             raise ImportFailure(f"the op gives {len(made)} values, but names {len(places)} outputs")
         for k, node, tensor in zip(places, made, wanted, strict=False):
             if k in values or tensor.array is not None:
                 raise ImportFailure(f"the tensor {tensor.name!r} is given twice")
-            values[k] = _checked(_typed(node, dtype_of(tensor), tensor))
+            values[k] = _checked(_typed(node, float32 if is_complex else dtype_of(tensor), tensor))
+        if is_complex:
+            imaginary |= {
+                k: _typed(node, float32, graph.tensors[k])
+                for k, node in zip(places, made[len(made) // 2 :], strict=False)
+            }
 
     def value(self, graph: TfliteGraph, k: int, values: dict[int, Node]) -> Node:
         """The node of a tensor: a constant, or what an op gave."""
         if k not in values:
             tensor = graph.tensors[k]
-            if tensor.array is None:
+            array = tensor.array
+            known = [d for d in tensor.shape if d is not None]
+            if array is None and 0 in known and len(known) == len(tensor.shape):
+                array = np.empty(known, dtype_of(tensor).numpy)  # a constant without elements has no bytes
+            if array is None:
                 raise ImportFailure(f"the tensor {tensor.name!r} is used before any op gives it")
-            values[k] = self.builder.const(tensor.array, dtype_of(tensor))
+            values[k] = self.builder.const(array, dtype_of(tensor))
         return values[k]
 
 

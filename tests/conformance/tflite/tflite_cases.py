@@ -404,3 +404,21 @@ case(
     to=[out(np.int8, 0.05, 3)],
     half_pixel=True,
 )
+
+# --- complex numbers -----------------------------------------------------------------------------------------------
+
+
+def spectrum(name: str, op: str, shape: Sequence[int], lengths: tuple[int, int], **options: Any) -> None:
+    """Enter a case of two ops: the spectrum of real numbers, and what makes real numbers of it."""
+    x, last = real(*shape), lengths[1] // 2 + 1
+    between = Value(np.zeros((*shape[:-2], lengths[0], last), np.complex64))
+    values = [x, ints(*lengths), between, Value(np.zeros(between.array.shape, np.float32))]
+    ops = [Op("RFFT2D", [0, 1], [2], {}, b"", 1), Op(op, [2], [3], options, b"", 1)]
+    CASES[name] = Case(name, model_bytes(values, ops, [0], [3]), [x.array], 1)
+
+
+spectrum("RFFT2D and REAL", "REAL", (2, 1, 16), (1, 16))
+spectrum("RFFT2D and IMAG, cut", "IMAG", (3, 16), (2, 8))
+spectrum("RFFT2D and COMPLEX_ABS, filled up", "COMPLEX_ABS", (2, 3, 5), (4, 16))
+spectrum("RFFT2D and CAST", "CAST", (1, 8), (1, 8), given=8, to_type=0)
+case("RESHAPE to a scalar", "RESHAPE", real(1), Value(np.zeros(0, np.int32), is_constant=True))

@@ -371,3 +371,13 @@ def test_sizes_that_a_branch_takes_otherwise_get_steps_of_their_own() -> None:
         np.testing.assert_array_equal(model(np.array(False), a, two), -a)
         with pytest.raises(ShapeError, match="got M = 2, N = 3"):
             model(np.array(True), a, two)
+
+
+@pytest.mark.parametrize("op", ["reduce_prod", "reduce_sum"])
+def test_sizes_that_are_folded_stay_sizes(op: str) -> None:
+    """As in Tensordot of TensorFlow, which multiplies lengths of a shape."""
+    n, b = size("n"), Builder()
+    lengths = [b.reshape(b.const(d), shape=(1,)) for d in (n, 4)]
+    found = b.value_of(getattr(b, op)(b.concat(*lengths, axis=0), axes=(0,)))
+    assert found is not None
+    assert found.item() == {"reduce_prod": n * 4, "reduce_sum": n + 4}[op]

@@ -1,6 +1,6 @@
 """The ops of TensorFlow Lite that Singe reads. Each family has a file; OPS is the open table."""
 
-from . import custom, detection, elementwise, folds, movement, products, variables, windows  # noqa: F401 (each enters its ops)
+from . import complex, custom, detection, elementwise, folds, movement, products, variables, windows  # noqa: F401 (each enters its ops)
 from ._call import OPS as OPS
 from ._call import TfliteCall as TfliteCall
 from ._call import Variables as Variables

@@ -60,7 +60,8 @@ class Variables:
 @dataclass(frozen=True, eq=False)
 class TfliteCall:
     """One op. inputs: as its row's Numbers says; given, wanted: the tensors of the file that are its inputs and outputs; variables: those of
-    the model, and handles the name of each by the index of the tensor that stands for it."""
+    the model, and handles the name of each by the index of the tensor that stands for it; imaginary: the imaginary part of each input that is
+    complex, whose real part is in inputs."""
 
     b: Builder
     op: TfliteOp
@@ -69,6 +70,7 @@ class TfliteCall:
     wanted: tuple[TfliteTensor, ...]
     variables: Variables
     handles: dict[int, str]
+    imaginary: tuple[Node | None, ...] = ()
 
     def fail(self, text: str) -> ImportFailure:
         return ImportFailure(text)
@@ -201,7 +203,7 @@ def dtype_of(tensor: TfliteTensor) -> DType:
     """A tensor's type in a Graph."""
     if tensor.dtype in NIBBLES:
         return int8
-    if tensor.dtype not in DTYPES or tensor.dtype == "string":
+    if tensor.dtype not in DTYPES or tensor.dtype in ("string", "complex64", "complex128"):
         raise ImportFailure(f"the tensor {tensor.name!r} is {tensor.dtype}, which Singe lacks here")
     return DTYPES[tensor.dtype]
 
@@ -212,8 +214,11 @@ def is_quantised(tensor: TfliteTensor) -> bool:
 
 
 def run_op(call: TfliteCall) -> list[Node]:
-    """The outputs of an op as the file stores them, with the activation that is fused behind it."""
+    """The outputs of an op as the file stores them, with the activation that is fused behind it. Those that are complex are two each: the real
+    parts of all, then the imaginary ones."""
     row = OPS[call.op.op]
+    if any(call.imaginary):
+        return _of_complex(row, call)
     if row.numbers is Numbers.OWN:
         return _listed(row.function(call))
     arguments = tuple(_argument(call, row.numbers, k, x) for k, x in enumerate(call.inputs))
@@ -231,6 +236,24 @@ def run_op(call: TfliteCall) -> list[Node]:
         else:
             out.append(quantised(call.b, real, scale, dtype_of(tensor), ties_up=row.ties_up))
     return out
+
+
+PARTED: Final = frozenset({
+    "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "PACK", "PAD", "RESHAPE", "REVERSE_V2", "SLICE", "SPLIT", "SPLIT_V",
+    "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+})  # fmt: skip
+"""Ops that do with complex numbers what they do with the real parts, and with the imaginary ones."""
+WHOLE: Final = frozenset({"CAST", "COMPLEX_ABS", "IMAG", "RANK", "REAL", "SHAPE"})
+"""Ops of complex numbers whose functions know of them, or need the real parts alone."""
+
+
+def _of_complex(row: OpRow, call: TfliteCall) -> list[Node]:
+    if call.op.op in WHOLE:
+        return _listed(row.function(call))
+    if call.op.op not in PARTED or any(tensor.dtype != "complex64" for tensor in call.wanted):
+        raise call.fail("it computes with complex numbers, which Singe lacks here")
+    parts = tuple(a if b is None else b for a, b in zip(call.inputs, call.imaginary, strict=True))
+    return [y for inputs in (call.inputs, parts) for y in _listed(row.function(replace(call, inputs=inputs)))]
 
 
 def _argument(call: TfliteCall, numbers: Numbers, k: int, x: Node | None) -> Node | None:
