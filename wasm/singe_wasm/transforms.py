@@ -1,5 +1,5 @@
-"""Winograd's transforms of six positions, for four outputs of windows of three weights or three of four, as functions that generated code
-calls.
+"""Winograd's transforms of six positions, for four outputs of windows of three weights, three of four or five of two, as functions that
+generated code calls.
 
 Each function transforms lines of vectors. Its parameters are (source, apart, step, to, gap, on, lines): the vectors of a
 line are `apart` bytes apart, those of its result `gap` bytes; the next line is `step` bytes further, its result `on` bytes.
@@ -24,7 +24,7 @@ TILE_OUTPUTS: Final = 4
 TILE_INPUTS: Final = 6
 """Its inputs, or positions."""
 WINDOW_WEIGHTS: Final = 3
-"""A window's weights; with one weight more, a tile has one output less."""
+"""A window's weights; with one weight more, a tile has one output less, and with one less, one more."""
 
 _A, _B = math.sqrt(0.5), math.sqrt(2)
 
@@ -74,28 +74,59 @@ _WEIGHT_OF_FOUR: Final[Steps] = (
 )
 """d0 … d3 to t0 … t5."""
 
-_OUTPUT: Final[Steps] = (
+_WEIGHT_OF_TWO: Final[Steps] = (
+    ("even a", (("d0", -2 / 3),)),
+    ("odd a", (("d1", -2 / 3 * _A),)),
+    ("even b", (("d0", 1 / 6),)),
+    ("odd b", (("d1", _B / 6),)),
+    ("t0", (("d0", 1),)),
+    *_AT_POINTS,
+    ("t5", (("d1", 1),)),
+)
+"""d0 and d1 to t0 … t5."""
+
+_SUMS: Final[Steps] = (
     ("sum a", (("d1", 1), ("d2", 1))),
     ("gap a", (("d1", 1), ("d2", -1))),
     ("sum b", (("d3", 1), ("d4", 1))),
     ("gap b", (("d3", 1), ("d4", -1))),
-    ("t0", (("d0", 1), ("sum a", 1), ("sum b", 1))),
-    ("t1", (("gap a", _A), ("gap b", _B))),
-    ("t2", (("sum a", 0.5), ("sum b", 2.0))),
-    ("t3", (("d5", 1), ("gap a", _A / 2), ("gap b", 2 * _B))),
+)
+_SUM_OF_ALL, _GAPS, _SUMS_OF_SQUARES, _GAPS_OF_CUBES, _SUMS_OF_FOURTHS = (
+    (("d0", 1), ("sum a", 1), ("sum b", 1)),
+    (("gap a", _A), ("gap b", _B)),
+    (("sum a", 0.5), ("sum b", 2.0)),
+    (("gap a", _A / 2), ("gap b", 2 * _B)),
+    (("sum a", 0.25), ("sum b", 4.0)),
+)
+"""Of the products at the points, times powers of these: what outputs are."""
+_AT_INFINITY: Final = ("d5", 1)
+
+_OUTPUT: Final[Steps] = (
+    *_SUMS,
+    ("t0", _SUM_OF_ALL),
+    ("t1", _GAPS),
+    ("t2", _SUMS_OF_SQUARES),
+    ("t3", (_AT_INFINITY, *_GAPS_OF_CUBES)),
 )
 """d0 … d5 to t0 … t3."""
 
 _OUTPUT_OF_THREE: Final[Steps] = (
-    ("sum a", (("d1", 1), ("d2", 1))),
-    ("gap a", (("d1", 1), ("d2", -1))),
-    ("sum b", (("d3", 1), ("d4", 1))),
-    ("gap b", (("d3", 1), ("d4", -1))),
-    ("t0", (("d0", 1), ("sum a", 1), ("sum b", 1))),
-    ("t1", (("gap a", _A), ("gap b", _B))),
-    ("t2", (("d5", 1), ("sum a", 0.5), ("sum b", 2.0))),
+    *_SUMS,
+    ("t0", _SUM_OF_ALL),
+    ("t1", _GAPS),
+    ("t2", (_AT_INFINITY, *_SUMS_OF_SQUARES)),
 )
 """d0 … d5 to t0 … t2."""
+
+_OUTPUT_OF_FIVE: Final[Steps] = (
+    *_SUMS,
+    ("t0", _SUM_OF_ALL),
+    ("t1", _GAPS),
+    ("t2", _SUMS_OF_SQUARES),
+    ("t3", _GAPS_OF_CUBES),
+    ("t4", (_AT_INFINITY, *_SUMS_OF_FOURTHS)),
+)
+"""d0 … d5 to t0 … t4."""
 
 
 def _lines(steps: Steps, count: int) -> Function:
@@ -135,4 +166,6 @@ TRANSFORMS: Final[FunctionWriters] = {
     "winograd_output": partial(_lines, _OUTPUT, TILE_INPUTS),
     "winograd_weight_of_four": partial(_lines, _WEIGHT_OF_FOUR, WINDOW_WEIGHTS + 1),
     "winograd_output_of_three": partial(_lines, _OUTPUT_OF_THREE, TILE_INPUTS),
+    "winograd_weight_of_two": partial(_lines, _WEIGHT_OF_TWO, WINDOW_WEIGHTS - 1),
+    "winograd_output_of_five": partial(_lines, _OUTPUT_OF_FIVE, TILE_INPUTS),
 }

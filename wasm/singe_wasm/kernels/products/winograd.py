@@ -1,11 +1,11 @@
-"""Convolution with fewer products, in steps of one, channels last: Winograd's F(4×4, 3×3), and F(4, 3) or F(3, 4) along one axis.
+"""Convolution with fewer products, in steps of one, channels last: Winograd's F(4×4, 3×3), and F(4, 3), F(3, 4) or F(5, 2) along one axis.
 
 Tiles of 4×4 outputs are computed from tiles of 6×6 inputs. After inputs and weights are transformed, each of the 36
 positions is a separate matrix product (rows are tiles, k runs over the channels). Its results are transformed back, and
 the epilogue is applied. Weights are not transformed in memory, where they would be four times as large; a panel of their
 columns is transformed for each band of tiles, which costs little compared with the products.
 
-Along one axis a tile has six positions. A longer window is cut into groups of three or four weights: k then runs over groups and channels. Of
+Along one axis a tile has six positions. A longer window is cut into groups of two to four weights: k then runs over groups and channels. Of
 a window with dilation, the outputs of a tile are as far apart as its weights.
 This module decides when the method pays; tiles.py and lines.py write the functions, transforms.py has the transforms of a line.
 """
@@ -43,6 +43,7 @@ class LineForm(NamedTuple):
 LINE_FORMS: Final = (
     LineForm(WINDOW_WEIGHTS, TILE_OUTPUTS, "winograd_weight", "winograd_output"),
     LineForm(WINDOW_WEIGHTS + 1, TILE_OUTPUTS - 1, "winograd_weight_of_four", "winograd_output_of_three"),
+    LineForm(WINDOW_WEIGHTS - 1, TILE_OUTPUTS + 1, "winograd_weight_of_two", "winograd_output_of_five"),
 )
 
 
