@@ -30,13 +30,17 @@ SHAPES: Final = {
     "135M": (576, 30, 9, 3, 1536, 49152),
     "360M": (960, 32, 15, 5, 2560, 49152),
     "1B": (2048, 16, 32, 8, 8192, 128256),
+    "3B": (3072, 28, 24, 8, 8192, 128256),
 }
 """Width, layers, heads, heads of keys, feed-forward width and vocabulary."""
 BLOCK, BLOCK_BYTES = 32, 18
 """Weights of a block of Q4_0, and its bytes."""
 
 
-def random_gguf(path: Path, width: int, layers: int, heads: int, keys: int, feed: int, vocabulary: int) -> Path:
+def random_gguf(
+    path: Path, width: int, layers: int, heads: int, keys: int, feed: int, vocabulary: int, texts: Path | None = None
+) -> Path:
+    """A model of random weights. texts: a GGUF file whose tokenizer, with as many words as that has, it gets."""
     import gguf  # noqa: PLC0415 (an index may lack it)
 
     rng, size = np.random.default_rng(0), width // heads
@@ -48,6 +52,11 @@ def random_gguf(path: Path, width: int, layers: int, heads: int, keys: int, feed
     writer.add_head_count(heads)
     writer.add_head_count_kv(keys)
     writer.add_layer_norm_rms_eps(1e-5)
+    fields = gguf.GGUFReader(texts).fields if texts else {}
+    for name, field in fields.items():
+        if name.startswith("tokenizer.ggml."):
+            writer.add_key_value(name, field.contents(), *field.types)
+    vocabulary = len(fields["tokenizer.ggml.tokens"].data) if fields else vocabulary
     writer.add_vocab_size(vocabulary)
 
     def matrix(name: str, rows: int, depth: int) -> None:
@@ -121,7 +130,7 @@ def main() -> None:
     parser.add_argument("model", metavar="MODEL.gguf")
     parser.add_argument("--device", default="wasm")
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR")
-    parser.add_argument("--sizes", default=",".join(SHAPES), help="of the random models (default %(default)s)")
+    parser.add_argument("--sizes", default="135M,360M,1B", help="of the random models (default %(default)s)")
     args = parser.parse_args()
     llm = sg.language.load(args.model, args.device, context=max(CONTEXTS) + TURNS + 1)
     contexts = [[str(n), f"{after(llm, n):.1f}"] for n in CONTEXTS]
