@@ -349,6 +349,14 @@ def test_the_snippet_of_a_task_asks_it() -> None:
     assert 'Label = "cat" | "dog" | "owl";' in bundle.files["model.d.ts"].decode()
 
 
+def test_what_a_task_has_already_is_refused_by_name(tmp_path: Path) -> None:
+    task = sg.task("classify", sg.Model.of(lambda x: x.mean((2, 3)), {"images": (1, 3, 8, 8)}, "numpy"), device="numpy")
+    with pytest.raises(InputError, match=r"got .*what\.html, a task is written to a folder, such as .*what$"):
+        export(task, tmp_path / "what.html")
+    with pytest.raises(InputError, match="got labels and outputs, which a task has already"):
+        export(task, tmp_path / "what", labels=["cat"], outputs=["scores"])
+
+
 def test_chosen_outputs_alone_are_there() -> None:
     bundle = draft(model(two()), outputs=["powers"]).alone()
     assert [x["name"] for x in bundle.manifest["outputs"]] == ["powers"]

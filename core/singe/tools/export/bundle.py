@@ -151,9 +151,14 @@ def export(
         model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
     task, settings = getattr(model, "info", None), getattr(model, "settings", {})
     if isinstance(task, (TaskSpec, ChainSpec)):
-        if picture is not None or labels is not None or outputs or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
+        if Path(folder).suffix in (ONNX_SUFFIX, ".html"):
             raise InputError(
-                "export: a task is written to a folder, has its labels and outputs, and says itself how pictures are prepared"
+                f"export: got {folder}, a task is written to a folder, such as {Path(folder).with_suffix('')}"
+            )
+        given = {"picture": picture is not None, "labels": labels is not None, "outputs": bool(outputs)}
+        if own := [name for name, is_given in given.items() if is_given]:
+            raise InputError(
+                f"export: got {' and '.join(own)}, which a task has already; give them to sg.task, or leave them out"
             )
     else:
         task = None
