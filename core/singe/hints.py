@@ -263,6 +263,14 @@ def suggest(of: str, name: str) -> str:
     return f"; in its place: {found}" if found else ""
 
 
+def spelt_like(name: str, known: Iterable[str]) -> str:
+    """The end of an error: "; did you mean …?", with names that there are, or nothing if none is spelt alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only an error needs it)
+
+    near = get_close_matches(name, [*known])
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 def answering(kind: str) -> Callable[[F], F]:
     """Makes a function answer arguments that it lacks and the table of this kind has."""
 

@@ -146,12 +146,11 @@ def _source(
 
 def _missing(path: Path) -> InputError:
     """The error for a path at which nothing is; it names files of that folder which are called alike."""
-    from difflib import get_close_matches  # noqa: PLC0415 (only an error needs it)
+    from ..hints import spelt_like  # noqa: PLC0415 (only an error needs it)
 
-    near: list[str] = []
+    meant = ""
     with suppress(OSError):  # there is no such folder
-        near = get_close_matches(path.name, os.listdir(path.parent))
-    meant = f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
+        meant = spelt_like(path.name, os.listdir(path.parent))
     return InputError(f"{path}: cannot be read: no such file or folder{meant}")
 
 

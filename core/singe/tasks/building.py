@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..errors import InputError
 from ..graph import Graph, Node
+from ..hints import spelt_like
 from ..model.model import Model
 from ..shapes import show
 from ..tensors.tensor import Tensor
@@ -72,7 +73,8 @@ def kind_named(name: str) -> TaskKind:
     if name in ELSEWHERE:
         raise InputError(f"task: {name} is no task of pictures, texts or sounds, but {ELSEWHERE[name]}")
     if name not in KINDS:
-        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS, *SAYING))}")
+        known = (*KINDS, *CHAINS, *SAYING)
+        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join(known)}{spelt_like(str(name), known)}")
     return KINDS[name]
 
 

@@ -209,7 +209,7 @@ def test_files_that_are_no_models_are_named(name: str, tmp_path: Path) -> None:
 def test_a_slip_in_a_path_is_named_before_a_device_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "squeeze.onnx").touch()
     monkeypatch.setattr("singe.model.files.find_device", lambda _: pytest.fail("it opened a device"))
-    for name, said in (("sqeeze.onnx", r"; did you mean \S+squeeze\.onnx\?"), ("other/none.onnx", "")):
+    for name, said in (("sqeeze.onnx", r"; did you mean squeeze\.onnx\?"), ("other/none.onnx", "")):
         with pytest.raises(sg.InputError, match=rf"{name}: cannot be read: no such file or folder{said}$"):
             sg.load(tmp_path / name)
 

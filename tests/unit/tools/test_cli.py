@@ -264,6 +264,9 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
 REFUSED = {
     "no command": ([], "arguments are required: COMMAND"),
     "no such command": (["fly"], "invalid choice: 'fly'"),
+    "a slip in a command": (["exprot"], "); did you mean export? (see singe --help)"),
+    "a slip in a kind": (["task", "face", "{}/m.onnx"], "; did you mean faces"),
+    "a slip in a device": (["run", "{}/m.onnx", "--device", "wsam"], "); did you mean wasm? (see"),
     "no model": (["run"], "arguments are required: MODEL"),
     "a missing model": (["run", "{}/none.onnx"], "none.onnx"),
     "a missing program": (["run", "{}/none.singe"], "none.singe"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 from ... import __version__
-from ...hints import suggest
+from ...hints import spelt_like, suggest
 from ...runtime.devices import CHOSEN
 from ...runtime.registry import ELSEWHERE, backend_names
 from ..completion import SHELLS
@@ -53,11 +53,12 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """The error for a device that there is not says what to write in place of names of PyTorch."""
+        """The error for a name that there is not says which is spelt alike, and what to write in place of PyTorch's devices."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as e:
             hint = suggest("backend", str(value).partition(":")[0]) if action.dest == "device" else ""
+            hint = hint or spelt_like(str(value), map(str, action.choices or ()))
             raise argparse.ArgumentError(action, f"{e.message}{hint}") from None
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
