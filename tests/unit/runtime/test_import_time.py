@@ -53,7 +53,7 @@ NOT_FOR_A_SESSION = (
 )
 """The same of a session of singe.ort, which says what the file does in ONNX's types."""
 MOST_MODULES_FOR_LOADING = 80
-MOST_MODULES_FOR_A_SESSION = 100
+MOST_MODULES_FOR_A_SESSION = 101
 
 SCRIPT = """
 import time, sys

@@ -18,13 +18,20 @@ _INF: Final = math.inf
 _HALF_BITS: Final = 0x8FFFE000 - 2**32
 """Of a float16 that is shifted by 13 bits, with its sign repeated: those that are the float's."""
 _HALF_INF: Final = 0x7C00 << 13
-_LOG2E: Final = 1.4426950408889634
+LOG2E: Final = 1.4426950408889634
 # Adding WHOLE to a small number rounds it to an integer, which then is the sum's bits minus WHOLE_BITS.
 WHOLE, WHOLE_BITS = 12582912.0, 0x4B400000
 # ln 2 and π/2 as a part of few bits, whose products are exact, and the rest.
-_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
+LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
-_EXP: Final = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+EXP_POLYNOMIAL: Final = (
+    1.9875691500e-4,
+    1.3981999507e-3,
+    8.3334519073e-3,
+    4.1665795894e-2,
+    1.6666665459e-1,
+    5.0000001201e-1,
+)
 _EXP2: Final = (1.3264727e-3, 9.6715128e-3, 5.5507337e-2, 2.4022242e-1, 6.9314698e-1, 1.0)  # from −½ to ½: within 1e-7
 _LOG: Final = (0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693)
 _SIN: Final = (2.7181216275e-6, -1.9839334836e-4, 8.3333293855e-3, -1.6666666641e-1)
@@ -48,11 +55,11 @@ def _power_of_two(exponent: I32x4) -> F32x4:
 def _exp() -> Function:
     w, x = _vectors()
     w.set(x, x.within(-104.0, 89.0))  # beyond these bounds the result is 0 or infinite anyway
-    rounded = w.f32x4(x * _LOG2E + WHOLE)
+    rounded = w.f32x4(x * LOG2E + WHOLE)
     n, k = w.f32x4(rounded - WHOLE), w.i32x4(rounded.integers() - WHOLE_BITS)
-    w.set(x, n.times_plus(-_LN2_HIGH, x))
-    w.set(x, n.times_plus(-_LN2_LOW, x))
-    value = x.horner(_EXP).times_plus(x * x, x) + 1.0
+    w.set(x, n.times_plus(-LN2_HIGH, x))
+    w.set(x, n.times_plus(-LN2_LOW, x))
+    value = x.horner(EXP_POLYNOMIAL).times_plus(x * x, x) + 1.0
     # Scale by 2^k in two steps: 2^k itself may not be a float though the result is.
     half = w.i32x4(k >> 1)
     return w.finish(value * _power_of_two(half) * _power_of_two(k - half))
@@ -67,7 +74,7 @@ def four_halves(w: Writer, at: I32, offset: int) -> F32x4:
 
 def falling_exp(w: Writer, x: F32x4) -> F32x4:
     """The exponential of a local with numbers up to 0, without a call; 0 where it would be subnormal."""
-    w.set(x, (x * _LOG2E).within(-127.0, 0.0))
+    w.set(x, (x * LOG2E).within(-127.0, 0.0))
     rounded = w.f32x4(x + WHOLE)
     w.set(x, x - (rounded - WHOLE))
     power, *others = (w.f32x4(c) for c in _EXP2)
@@ -86,7 +93,7 @@ def _log() -> Function:
     f = w.f32x4(((y & 0x007FFFFF) + 0x3F3504F3).floats() - 1.0)
     s = w.f32x4(f / (f + 2.0))
     z, half = w.f32x4(s * s), w.f32x4(f * f * 0.5)
-    value = w.f32x4((z.horner(_LOG) * z + half) * s + k * _LN2_LOW - half + f + k * _LN2_HIGH)
+    value = w.f32x4((z.horner(_LOG) * z + half) * s + k * LN2_LOW - half + f + k * LN2_HIGH)
     # Infinity and NaN are their own results; that of zero is −inf, that of a negative number NaN.
     w.set(value, (x.equals(_INF) | x.differs(x)).choose(x, value))
     w.set(value, x.equals(0.0).choose(F32x4.of(-_INF), value))

@@ -12,13 +12,28 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, divides, float32, identity, scalar
+from singe.extension import (
+    Dim,
+    Expr,
+    Kernel,
+    Reduce,
+    Scan,
+    Stage,
+    Store,
+    ceildiv,
+    divides,
+    float32,
+    identity,
+    int32,
+    scalar,
+)
 
 from ..code import simd
+from ..code.elementary import EXP_POLYNOMIAL, LN2_HIGH, LN2_LOW, LOG2E, WHOLE, WHOLE_BITS
 from ..code.encode import Function
 from ..code.values import I32, V128, I32x4, Int, Value, minimum
 from ..code.writer import EFFECT, Tree, Writer
@@ -45,7 +60,9 @@ def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
     """The function of one or several kernels over the same ports, one after the other."""
     w = begin(kernels[0], False, sizes)
     for kernel in kernels:
-        _NestWriter(kernel, sizes, w).write()
+        folds = any(isinstance(s, Reduce) for s in kernel.stages)
+        stages = tuple(map(_written_out, kernel.stages)) if folds else kernel.stages
+        _NestWriter(replace(kernel, stages=stages), sizes, w).write()
     return w.finish()
 
 
@@ -442,3 +459,36 @@ def _shifts(variable: Expr, step: int, count: int) -> tuple[Shift, ...]:
 
 def _multiplies(stage: Reduce | Scan) -> bool:
     return stage.word == "add" and stage.value.dtype is float32 and stage.value.word == "mul"
+
+
+# --- the exponential -------------------------------------------------------------------------------------------------
+
+
+def _written_out(s: Stage) -> Stage:
+    """A stage of a fold with its exponential as an expression: in a loop that costs less than calls, since constants stay in locals and
+    vectors are computed side by side. It is that of code/elementary.py, within a unit in the last place."""
+    if isinstance(s, Reduce) or (isinstance(s, Store) and s.inner):
+        return replace(s, value=_with_exp_written_out(s.value))
+    return s
+
+
+def _with_exp_written_out(value: Expr) -> Expr:
+    """With its exponential written out, if it has one: the code of several would be long."""
+    found = [e for e in scalar.postorder([value]) if e.word == "exp" and e.dtype is float32]
+    return scalar.substitute(value, {found[0]: _exp(found[0].args[0])}) if len(found) == 1 else value
+
+
+def _exp(x: Expr) -> Expr:
+    x = scalar.clip(x, -104.0, 89.0)
+    rounded = x * LOG2E + WHOLE
+    n, k = rounded - WHOLE, scalar.bits(rounded) - WHOLE_BITS
+    x = x - n * LN2_HIGH - n * LN2_LOW
+    power = scalar.const(EXP_POLYNOMIAL[0], float32)
+    for c in EXP_POLYNOMIAL[1:]:
+        power = power * x + c
+    half = scalar.shr(k, scalar.const(1, int32))
+    return (power * (x * x) + x + 1.0) * _power_of_two(half) * _power_of_two(k - half)
+
+
+def _power_of_two(exponent: Expr) -> Expr:
+    return scalar.of_bits(scalar.shl(exponent + 127, scalar.const(23, int32)))
