@@ -59,7 +59,7 @@ from .measuring.bench import (
 from .measuring.devices import measured_devices, worth_measuring
 from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
-from .measuring.peer import peer_values
+from .measuring.peer import onnxruntime_here, peer_values
 from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
 from .progress import doing
@@ -256,6 +256,8 @@ def compile(args: Namespace) -> None:
 
 def diff(args: Namespace) -> int:
     """Compare a model's values on devices; 1 if one differs."""
+    if args.against != DEFAULT:
+        onnxruntime_here()  # before a model is loaded and run
     model = model_on_numpy(args)
     there = {name: open_device(name) for name in args.devices} if args.devices else worth_measuring()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]

@@ -348,6 +348,10 @@ REFUSED = {
         "m.wasm is compiled: it runs, and has no Graph",
     ),
     "more than the memory": (["bench", "{}/m.onnx", "--batch", "1000000000000"], "Unable to allocate"),
+    "a module without its option": (
+        ["export", "{}/m.onnx", "-o", "{}/m.wasm"],
+        "m.wasm: expected a folder; one WebAssembly module",
+    ),
     "a program into no folder": (["compile", "{}/m.onnx", "-o", "{}/no/p.singe"], "no/p.singe: No such file"),
     "a program in place of its model": (
         ["compile", "{}/m.onnx", "-o", "{}/../{name}/m.onnx"],

@@ -142,6 +142,10 @@ def export(
     Where the name ends with .onnx, an ONNX file is written in place of a folder, for other engines: `sg.export(model, "net.onnx")` does
     what `sg.onnx.save` does, which has its options.
     """
+    if Path(folder).suffix == ".wasm":
+        raise InputError(
+            f"{folder}: expected a folder; one WebAssembly module is written by sg.export_freestanding, or with --freestanding"
+        )
     spoken = None
     if isinstance(decoder := getattr(model, "decoder", None), Model):
         from .language import spoken_of  # noqa: PLC0415 (few bundles are of language models)
@@ -489,7 +493,7 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
     if not folder.exists():
         return False
     if not folder.is_dir():
-        raise InputError(f"{folder}: a file, expected a folder to write the bundle into; give another with -o")
+        raise InputError(f"{folder}: a file, expected a folder to write the bundle into; give another")
     try:
         held = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -12,13 +12,18 @@ from ...errors import DeviceError, InputError
 from ...files.places import local_file
 
 
-def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The values with these names in an ONNX file, computed without optimisations."""
+def onnxruntime_here() -> Any:
+    """The package, or an error that says how to get it."""
     try:
         import onnxruntime  # noqa: PLC0415
     except ImportError as e:
         raise DeviceError("--against onnxruntime: it is not installed; pip install onnxruntime") from e
-    ort: Any = onnxruntime
+    return onnxruntime
+
+
+def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The values with these names in an ONNX file, computed without optimisations."""
+    ort = onnxruntime_here()
     path = str(local_file(path))
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
