@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -38,12 +38,15 @@ from singe.extension import words as heads
 
 from .calls import NAME, function_number
 from .memory import WasmArray, WasmMemory
-from .shared_calls import SharedCalls, shared_calls
 
 MAX_PLANS: Final = 64
 """How many sets of input shapes an executable remembers."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
+
+
+if TYPE_CHECKING:
+    from .shared_calls import SharedCalls
 
 
 class Placed:
@@ -232,10 +235,12 @@ class WasmExecutable:
         """Let threads share the calls that are long enough at these sizes, or at about these."""
         engine, plan = self.backend.engine, placed.plan
         key = engine.threads, id(plan.program), tuple(size.bit_length() for size in plan.sizes.values())
-        if placed.sharing[0] == key:
+        if placed.sharing[0] == key or not engine.can_share(self._module):
             return
+        from .shared_calls import shared_calls  # noqa: PLC0415 (short runs need none)
+
         heads, stride = self._shared.at(key, lambda: shared_calls(plan, engine.threads))
-        is_shared = bool(heads) and engine.can_share(self._module) and self._has_spaces((engine.threads - 1) * stride)
+        is_shared = bool(heads) and self._has_spaces((engine.threads - 1) * stride)
         placed.sharing = key, stride if is_shared else None
         for at in plan.work:
             if plan.words[at] >= 0:

@@ -52,6 +52,8 @@ _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
 MOST_THREADS: Final = 8
 """The most threads of a device."""
+_SHARING: Final = {"serve": 1, "close": 0, "fail": 0}
+"""The functions of a module whose runs threads can share, and how many arguments each takes."""
 _PROBES: Final = 101
 """Calls of an empty function, whose median time is the overhead of a call."""
 
@@ -226,8 +228,8 @@ class WasmtimeEngine:
             self._team = None
 
     def can_share(self, module: Linked) -> bool:
-        found = [self._instance(module).function(name) for name in ("serve", "close", "fail")]
-        return [function and function.count for function in found] == [1, 0, 0]
+        find = self._instance(module).function
+        return all((found := find(name)) and found.count == count for name, count in _SHARING.items())
 
     def _instance(self, linked: Linked) -> WasmInstance:
         if linked.instance.memory is not self._memory:

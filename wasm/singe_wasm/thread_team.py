@@ -1,7 +1,7 @@
 """The threads that help with runs of the backend "wasm" outside of pages.
 
-A thread has an instance of each module whose runs it helped with, all over the one memory, and waits for jobs: for the number of a run,
-with which it calls the module's function `serve` (shared_runs.py), which returns when the run has ended. So it costs nothing while there is
+A thread has an instance of each module whose runs it helped with, all over the one memory, and waits for a job: the number of a run, with
+which it calls the module's function `serve` (shared_runs.py), which returns when the run has ended. So it costs nothing while there is
 no run. Threads begin with the first run that they can help with, end with their engine, and before the process forks.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from queue import SimpleQueue
-from threading import Thread
+from contextlib import suppress
+from threading import Lock, Thread
 from typing import Final, TypeAlias
-from weakref import WeakKeyDictionary, WeakSet, finalize
+from weakref import ReferenceType, WeakKeyDictionary, WeakSet, finalize, ref
 
 from .calls import STATE, STATE_BYTES
 from .libwasmtime import LinearMemory, WasmEngine, WasmInstance, WasmModule, WasmtimeError
@@ -20,7 +20,26 @@ from .libwasmtime import LinearMemory, WasmEngine, WasmInstance, WasmModule, Was
 _MOST_RUNS: Final = 1 << 31
 _END_SECONDS: Final = 1.0
 """How long a process that forks waits for threads to end."""
-Jobs: TypeAlias = "SimpleQueue[tuple[WasmModule, int] | None]"
+Job: TypeAlias = "tuple[ReferenceType[WasmModule], int] | None"
+"""A module, and the number of a run of it; None: end."""
+
+
+class Post:
+    """Where one thread waits for the latest job of another one."""
+
+    def __init__(self) -> None:
+        self._job: Job = None
+        self._is_empty: Final = Lock()
+        self._is_empty.acquire()
+
+    def put(self, job: Job) -> None:
+        self._job = job
+        with suppress(RuntimeError):  # an earlier job was not taken yet, and this one comes instead
+            self._is_empty.release()
+
+    def take(self) -> Job:
+        self._is_empty.acquire()
+        return self._job
 
 
 class ThreadTeam:
@@ -31,7 +50,7 @@ class ThreadTeam:
         self.others: Final = others
         self.failures: Final[list[str]] = []
         self._engine: Final = engine
-        self._threads: list[tuple[Thread, Jobs]] = []
+        self._threads: list[tuple[Thread, Post]] = []
         self._run = 0
         _TEAMS.add(self)
         finalize(self, _end, self._threads)
@@ -45,20 +64,20 @@ class ThreadTeam:
         # In this order: STATE, which threads that come before the first shared call look at, GROUP, and what begins at RUN.
         words = (ctypes.c_uint32 * 8)(0, self._run, 0, 0, self._run, *spaces, 0)
         ctypes.memmove(self.memory.data + STATE, words, ctypes.sizeof(words))
-        for _, jobs in self._threads:
-            jobs.put((module, self._run))
+        for _, post in self._threads:
+            post.put((ref(module), self._run))
 
     def _start(self) -> None:
         ctypes.memset(self.memory.data + STATE, 0, STATE_BYTES)
         for number in range(self.others):
-            jobs: Jobs = SimpleQueue()
-            given = (self._engine, self.memory, jobs, self.failures)
+            post = Post()
+            given = (self._engine, self.memory, post, self.failures)
             thread = Thread(target=_help, args=given, name=f"singe wasm {number + 1}", daemon=True)
             try:
                 thread.start()
             except RuntimeError:  # the system has no more threads: those that there are do the work
                 break
-            self._threads.append((thread, jobs))
+            self._threads.append((thread, post))
 
     def end(self) -> None:
         """Let the threads end, and wait until they have."""
@@ -68,16 +87,18 @@ class ThreadTeam:
             thread.join(_END_SECONDS)
 
 
-def _end(threads: list[tuple[Thread, Jobs]]) -> None:
+def _end(threads: list[tuple[Thread, Post]]) -> None:
     while threads:
         threads.pop()[1].put(None)
 
 
-def _help(engine: WasmEngine, memory: LinearMemory, jobs: Jobs, failures: list[str]) -> None:
+def _help(engine: WasmEngine, memory: LinearMemory, post: Post, failures: list[str]) -> None:
     """What a thread does."""
     instances: WeakKeyDictionary[WasmModule, WasmInstance] = WeakKeyDictionary()
-    while (job := jobs.get()) is not None:
-        module, number = job
+    while (job := post.take()) is not None:
+        module, number = job[0](), job[1]
+        if module is None:
+            continue
         instance = instances.get(module)
         try:
             if instance is None:
@@ -92,7 +113,7 @@ def _help(engine: WasmEngine, memory: LinearMemory, jobs: Jobs, failures: list[s
         except WasmtimeError as e:
             failures.append(str(e))
             fail()
-        del job, module, instance, serve, fail
+        del module, instance, serve, fail
 
 
 _TEAMS: Final[WeakSet[ThreadTeam]] = WeakSet()

@@ -78,7 +78,7 @@ def numpy_race(folder: Path, name: str, rounds: int) -> str:
 
 def wasm_race(folder: Path, name: str, rounds: int) -> str:
     inputs = first_items(folder / f"{name}.onnx")
-    model = sg.load(folder / f"{name}.onnx", "wasm")
+    model = sg.load(folder / f"{name}.onnx", sg.Wasm(threads=1))  # as the peer
     with OrtWeb(folder / f"{name}.onnx", inputs) as peer:
         return row(name, *race(rounds, timed(lambda: model(inputs)), peer.once))
 

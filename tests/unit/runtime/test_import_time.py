@@ -52,8 +52,8 @@ NOT_FOR_A_SESSION = (
     "singe.random",
 )
 """The same of a session of singe.ort, which says what the file does in ONNX's types."""
-MOST_MODULES_FOR_LOADING = 80
-MOST_MODULES_FOR_A_SESSION = 101
+MOST_MODULES_FOR_LOADING = 79
+MOST_MODULES_FOR_A_SESSION = 100
 
 SCRIPT = """
 import time, sys
