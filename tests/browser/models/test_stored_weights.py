@@ -26,8 +26,9 @@ from singe.model.program import Program
 from singe.nn import PackedLinear
 from singe.program.weight_codecs import decode, read_piece
 from singe.runtime.devices import device as open_device
-from singe.tools.export.bundle import draft, export, page_targets
+from singe.tools.export.bundle import draft, export
 from singe.tools.export.stored.storage import encode, output_channels
+from singe.tools.export.targets import page_targets
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")

@@ -19,10 +19,11 @@ from singe.ops import ROWS
 from singe.program.weight_codecs import STORED, StoredPart, decode, read_piece
 from singe.program.words import COPY
 from singe.shapes import size
-from singe.tools.export.bundle import Bundle, draft, page_targets
+from singe.tools.export.bundle import Bundle, draft
 from singe.tools.export.stored import weights
 from singe.tools.export.stored.storage import PRECISION, digest, encode, output_channels
 from singe.tools.export.stored.weights import pieces
+from singe.tools.export.targets import page_targets
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
 

@@ -38,11 +38,12 @@ from singe.program.program import Buffer, ProgramData
 from singe.shapes import bytes_text, size
 from singe.tasks.picture.spec import PictureSpec
 from singe.tools import cli
-from singe.tools.export.bundle import Bundle, draft, export, page_targets
+from singe.tools.export.bundle import Bundle, draft, export
 from singe.tools.export.describing import describe_bundle
 from singe.tools.export.language import spoken_of
 from singe.tools.export.page.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
+from singe.tools.export.targets import page_targets
 
 OWN = ("/program", "/preparation", "/options", "/settings", "/task/files")
 """Parts of a manifest whose fields another document names."""

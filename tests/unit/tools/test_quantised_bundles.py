@@ -18,7 +18,8 @@ from singe.model.model import Model
 from singe.program.bundle_reader import read_bundled
 from singe.program.program import ProgramData
 from singe.program.weight_codecs import StoredPart, decode, places, read_piece
-from singe.tools.export.bundle import Bundle, draft, export, page_targets
+from singe.tools.export.bundle import Bundle, draft, export
+from singe.tools.export.targets import page_targets
 
 MODELS = Path(__file__).parents[4] / "shared" / "models"
 TARGETS = tuple(page_targets())

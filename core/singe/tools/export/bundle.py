@@ -23,9 +23,9 @@ import numpy as np
 
 from ... import __version__
 from ...compiler.compile import compile_with_uses
-from ...compiler.options import ACTIVATIONS, OF_PACKED_WEIGHTS, Options
+from ...compiler.options import OF_PACKED_WEIGHTS, Options
 from ...compiler.partition import beyond_scripts
-from ...compiler.target import Target, execution_of, find_target
+from ...compiler.target import Target, execution_of
 from ...errors import InputError
 from ...files import write_files
 from ...files.assets import static_folder
@@ -43,7 +43,6 @@ from ...program.format import header
 from ...program.program import ProgramData
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
-from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ...tasks.chains.task import ChainTask
 from ...tasks.labels import labels_of
@@ -59,6 +58,7 @@ from .stored.encoding import Encoding
 from .stored.narrow import uses_of
 from .stored.storage import Kept, output_channels
 from .stored.weights import BundleWeights, WeightFiles, weight_files
+from .targets import check_activations, chosen_targets
 
 if TYPE_CHECKING:
     from ...language import LanguageModel
@@ -269,23 +269,11 @@ def draft(
 ) -> Draft:
     """A model's bundle as far as its weights; see `export`. spoken: of a language model; task: of a task, and carried: what
     travels with it, and settings: what a call may choose."""
-    known = page_targets()
-    targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
-    unknown = [t for t in targets if t not in known]
-    if unknown or not targets:
-        raise InputError(f"targets: got {', '.join(unknown) or 'none'}, expected some of {', '.join(known)}")
-    if activations not in ACTIVATIONS:
-        raise InputError(f"activations: got {activations!r}, expected one of {', '.join(ACTIVATIONS)}")
-    chosen = {name: find_target(known[name]) for name in targets}
+    chosen = chosen_targets(targets)
     own = activations == model.options.activations and activations in OF_PACKED_WEIGHTS
     if own and not any(t.integers for t in chosen.values()):
         activations = "float32"  # a model's own choice is for the targets that have another
-    stored = "dtype int8 and " if activations == "int8" else ""
-    if activations != "float32" and ((stored and dtype != "int8") or not any(t.integers for t in chosen.values())):
-        raise InputError(
-            f"activations {activations}: got dtype {dtype} and the targets {', '.join(targets)}; expected {stored}"
-            f"the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
-        )
+    check_activations(activations, dtype, chosen)
     graph = model.graph() if outputs is None else _with_outputs(model.graph(), outputs)
     options = replace(model.options, specialised=model.specialised if spoken is None else ())
     one_token = () if spoken is None else [(sizes, model.graph(sizes)) for sizes in spoken.one_token]
@@ -383,11 +371,6 @@ def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
         "input": picture.input or names[0], "size": list(picture.size), "channels": picture.channels,
         "crop": picture.crop, "mean": list(picture.mean), "std": list(picture.std), "layout": picture.layout,
     }  # fmt: skip
-
-
-def page_targets() -> dict[str, str]:
-    """The backends on which a page can run models, by name ↦ their targets."""
-    return {name: factory.target_name for name, factory in sorted(factories().items()) if factory.pages}
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------

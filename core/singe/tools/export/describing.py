@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from ...compiler.target import find_target
 from ...files.places import MANIFEST
 from ...program.weight_codecs import STORED_BYTES
 from ...report import LEFT, RIGHT, fields, table
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
-from .bundle import Bundle, page_targets
+from .bundle import Bundle
 from .page.scripts import EAGER
+from .targets import chosen_targets
 
 LARGE_ERROR: Final = 0.05
 """The error, relative to the largest value of an output, from which a bundle's description warns."""
@@ -90,7 +90,7 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
         hint = "; give inputs on which the model runs, with --input NAME=FILE" if deviation.random else ""
         return [*facts, ("error", f"not measured: {deviation.why_not}{hint}")]
     if bundle.manifest["facts"]["activations"] == "int8":
-        integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
+        integers = {name: target.integers for name, target in chosen_targets(bundle.manifest["targets"]).items()}
         places = ", ".join(name for name, there in integers.items() if there)
         told = f"products and convolutions in int8 on {places} (included in the error)"
         facts.append(
