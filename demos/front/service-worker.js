@@ -55,9 +55,18 @@ async function answer(event, path) {
   const known = Object.hasOwn(SITE.files, path) && !request.headers.has("Range");
   const held = known && (await (await caches.open(CACHE)).match(key(path)));
   if (held) return held;
-  const response = isolated(await fetch(request));
+  const response = isolated(await fetch(request).catch((cause) => unreached(request, cause)));
   if (known && response.status === 200) event.waitUntil(keep(path, response.clone()));
   return response;
+}
+
+/** What is shown where the server cannot be reached: a page that has not been opened before is not kept. */
+function unreached({ mode }, cause) {
+  if (mode !== "navigate") throw cause;
+  const page = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Offline</title>
+<style>:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; } body { max-width: 40rem; margin: 10vh auto; padding: 0 1rem; }</style>
+<h1>Offline</h1><p>The server cannot be reached, and this page has not been opened before. <a href="${SCOPE}">The front page</a> is kept here.</p></html>`;
+  return new Response(page, { status: 503, headers: { "Content-Type": "text/html; charset=utf-8" } });
 }
 
 /** The response with isolating headers; redirects and similar responses are unchanged. */

@@ -52,6 +52,10 @@ def test_after_one_visit_every_page_is_there_without_a_network(page: Any, site: 
         assert page.evaluate("crossOriginIsolated")
         sheet = "[...document.styleSheets].every((s) => s.cssRules.length > 5)"
         assert page.evaluate(sheet), f"{name} without its style"
+    page.goto(f"{address}never/opened/")
+    assert page.get_by_role("heading", name="Offline").count() == 1
+    page.get_by_role("link", name="The front page").click()
+    page.wait_for_url(address)
     page.goto(address)
     page.reload()
     page.wait_for_selector("#facts[aria-busy=false]")
