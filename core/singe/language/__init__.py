@@ -1,5 +1,6 @@
 """Language models: `sg.language.load` opens one."""
 
+from ..tracebacks import shorten_all as _shorten_all
 from .adapters import LanguageAdapter as LanguageAdapter
 from .adapters import examples as examples
 from .adapters import load_adapter as load_adapter
@@ -11,3 +12,5 @@ from .llm import LanguageModel as LanguageModel
 from .llm import load as load
 from .session import LanguageSession as LanguageSession
 from .tokenizing import Tokenizer as Tokenizer
+
+_shorten_all(globals())

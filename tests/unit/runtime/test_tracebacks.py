@@ -79,6 +79,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "linalg": lambda x: sg.linalg.inv(x * 1),
     "metric": lambda x: sg.metrics.BLEU().count(["a"], []),
     "optimizer": lambda x: optim.SGD("a"),  # pyright: ignore[reportArgumentType]
+    "a language model": lambda x: sg.language.load("none.gguf"),
     "export": lambda x: sg.export(3, "none"),  # pyright: ignore[reportArgumentType]
     "onnx": lambda x: sg.onnx.save(3, "none.onnx"),  # pyright: ignore[reportArgumentType]
 }
@@ -152,7 +153,7 @@ def test_asynchronous_calls_end_in_the_line_that_awaits() -> None:
 def test_causes_are_told_once(tmp_path: Path) -> None:
     """A cause that the message repeats goes; another one stays, without Singe's frames."""
     with pytest.raises(sg.InputError) as e:
-        sg.load(tmp_path / "none.onnx")
+        sg.load_module(tmp_path / "none.onnx")
     assert isinstance(e.value.__cause__, FileNotFoundError)
     assert e.value.__cause__.__traceback__ is None
     again = sg.InputError("a: b")
