@@ -283,8 +283,10 @@ class FloatLike(Value):
         return value
 
     def times_plus(self, by: Self | float, more: Self | float) -> Self:
-        """self · by + more."""
-        return self * by + more
+        """self · by + more; four at once are rounded once where the linked level has relaxed SIMD."""
+        if self.prefix != "f32x4":
+            return self * by + more
+        return type(self)(*_joined(b"", self, self.of(by), self.of(more)), Body.multiply_then_add)
 
 
 def _comparison(op: str) -> Callable[[Float, Float | float], I32]:
@@ -414,10 +416,6 @@ class F32x4(V128, FloatLike):
     def within(self, low: float, high: float) -> Self:
         """Held between two numbers; NaN stays."""
         return self._with("pmax", low)._with("pmin", high)
-
-    def times_plus(self, by: Self | float, more: Self | float) -> Self:
-        """self · by + more, rounded once where the linked level has relaxed SIMD."""
-        return type(self)(*_joined(b"", self, self.of(by), self.of(more)), Body.multiply_then_add)
 
     def raised(self) -> Self:
         """The nearest whole numbers above."""

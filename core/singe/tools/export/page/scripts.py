@@ -95,7 +95,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-webgpu.js": frozenset(
-        ("singe-folded-texts.js", *(f"singe-{part}.js" for part in ("gpu", "gpu-pipelines", "gpu-plan", "webgpu")))
+        ("singe-folded-texts.js", "singe-gpu.js", "singe-gpu-pipelines.js", "singe-gpu-plan.js", "singe-webgpu.js")
     ),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
