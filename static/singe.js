@@ -5,6 +5,7 @@
  * happen in the order of the calls, and each reads its inputs when its turn comes.
  */
 
+/** @import { LanguageFacts } from "./types/program.d.ts" */
 /** @import { LanguageModel, LoadOptions, Model } from "./types/public.d.ts" */
 
 import { SingeError, VERSION } from "./program/singe-format.js";
@@ -37,8 +38,13 @@ export async function load(url, options) {
   ];
   if (!fits.every(Boolean)) return /** @type {Kind} */ (await (await import("./remote/singe-remote.js")).loadElsewhere(fits, url, options));
   const elsewhere = async () => (await import("./worker/singe-worker-model.js")).loadInWorker(folder, rest);
-  const isFree = worker === undefined && globalThis.document && !gpuDevice; // a language model is in a worker then
-  const model = (worker && (await elsewhere())) || (await loadHere(folder, rest, isFree && elsewhere));
-  const spoken = "language" in model && (await import("./language/singe-language.js")).languageModel(model, folder, rest);
-  return /** @type {Kind} */ ((await spoken) || model);
+  /** @type {Promise<(model: Model) => Promise<LanguageModel>> | undefined} */
+  let spoken;
+  const speech = (/** @type {LanguageFacts} */ language) => (spoken ??= import("./language/singe-language.js").then(({ languageModel }) => languageModel(language, folder, rest)));
+  const begin = (/** @type {LanguageFacts} */ language) => {
+    speech(language).catch(() => {}); // beside the weights
+    return worker === undefined && globalThis.document && !gpuDevice && elsewhere(); // a language model is in a worker then
+  };
+  const model = (worker && (await elsewhere())) || (await loadHere(folder, rest, begin));
+  return /** @type {Kind} */ ("language" in model ? (await speech(/** @type {Model & { language: LanguageFacts }} */ (model).language))(model) : model);
 }

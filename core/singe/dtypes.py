@@ -258,6 +258,8 @@ COMPLEX: Final = (complex64, complex128)
 NUMBERS: Final = INTS + FLOATS
 STORED: Final = tuple(d for d in DTYPES.values() if d.bits < 8 or (d.coding and d.bits == 8))
 """Types that are stored, moved and converted, but not computed with."""
+HELD_IN: Final = ("float16", "float32", "int8")
+"""The types in which a language model may hold keys and values."""
 ALL: Final = tuple(DTYPES.values())
 TEXT: Final = "OUT"
 """The kinds of NumPy's arrays of strings: objects, those of fixed width, and NumPy 2's own."""

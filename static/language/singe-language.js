@@ -1,7 +1,8 @@
 /**
  * A language model in a page: text in, text out, over a model of singe-model.js (or of a worker) with a decoder's states.
  *
- * Contract: `languageModel(model, folder, options)` is what `load` returns for a bundle with `language` in its manifest.
+ * Contract: `languageModel(facts, folder, options)` begins to read the tokenizer, beside the weights, and returns a function from the
+ * loaded model to what `load` returns for a bundle with `language` in its manifest.
  */
 
 /** @import { ChatOptions, CompletionRequest, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, TypedArray } from "../types/public.d.ts" */
@@ -20,25 +21,30 @@ const ADAPTER = { ...FILE, states: [] };
 const FACTS = { fingerprint: IS.text, tokenizer: FILE, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
 
 /**
- * @param {Model} model
+ * @param {LanguageFacts} facts
  * @param {URL} folder
  * @param {LoadOptions} options
- * @returns {Promise<PublicLanguageModel>}
  */
-export async function languageModel(model, folder, { cache = true, signal }) {
+export function languageModel(facts, folder, { cache = true, signal }) {
   const files = new Files(folder, cache, signal);
-  try {
-    const facts = /** @type {Model & { language: LanguageFacts }} */ (model).language;
-    check(facts, FACTS, "language");
-    const values = await files.json(facts.tokenizer);
-    files.stop(true);
-    const read = (/** @type {FileEntry} */ entry) => new Files(folder, cache).bytes(entry);
-    return /** @type {PublicLanguageModel} */ (/** @type {unknown} */ (new LanguageModel(model, facts, new Tokenizer(values), read)));
-  } catch (error) {
-    files.stop();
-    model.dispose();
-    throw error;
-  }
+  const tokenizer = (async () => {
+    try {
+      check(facts, FACTS, "language");
+      return new Tokenizer(await files.json(facts.tokenizer));
+    } finally {
+      files.stop(true);
+    }
+  })();
+  tokenizer.catch(() => {});
+  const read = (/** @type {FileEntry} */ entry) => new Files(folder, cache).bytes(entry);
+  return async (/** @type {Model} */ model) => {
+    try {
+      return /** @type {PublicLanguageModel} */ (/** @type {unknown} */ (new LanguageModel(model, facts, await tokenizer, read)));
+    } catch (error) {
+      model.dispose();
+      throw error;
+    }
+  };
 }
 
 export class LanguageModel {

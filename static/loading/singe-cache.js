@@ -71,11 +71,11 @@ class BundleStore {
 
   /**
    * A file: `check` gets the stored file, if any; if it throws, `again` gets the error and the file is dropped.
-   * Otherwise `ask(see)` passes its response to `see` before reading it, and the response is stored as it arrives.
+   * Otherwise `ask(keep)` calls `keep` with all bytes, in order, which are stored if it does not throw.
    * @param {FileEntry} entry
    * @param {(stored: Response) => Promise<void>} check
    * @param {(error: unknown) => void} again
-   * @param {(see: (response: Response) => void) => Promise<void>} ask
+   * @param {(keep: (bytes: Uint8Array<ArrayBuffer>) => void) => Promise<void>} ask
    * @returns {Promise<void>}
    */
   async through(entry, check, again, ask) {
@@ -91,26 +91,12 @@ class BundleStore {
     } finally {
       reading.delete(kept);
     }
-    /** @type {Promise<unknown> | undefined} */
-    let put;
-    try {
-      await ask((response) => {
-        put = quietly(this.#cache.put(key, response.clone())).then(() => keeping.delete(key));
-        keeping.set(key, put);
-      });
-    } catch (error) {
-      put?.then(() => quietly(this.#cache.delete(key)));
-      throw error;
-    }
-  }
-
-  /**
-   * Store a file that arrived in several responses.
-   * @param {FileEntry} entry
-   * @param {Blob} data
-   */
-  put(entry, data) {
-    return quietly(this.#cache.put(this.#keyOf(entry), new Response(data)));
+    /** @type {Blob[]} */
+    const parts = []; // in Blobs, which the browser may hold outside of the page
+    const asked = ask((bytes) => parts.push(new Blob([bytes])));
+    const put = asked.then(() => this.#cache.put(key, new Response(new Blob(parts))));
+    keeping.set(key, quietly(put.finally(() => keeping.delete(key))));
+    return asked;
   }
 
   /** @param {Pick<FileEntry, "file" | "sha256">} entry */

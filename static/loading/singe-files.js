@@ -10,11 +10,13 @@
 
 /** @typedef {AsyncIterable<Uint8Array<ArrayBuffer>>} Chunks */
 /** @typedef {(bytes: Uint8Array<ArrayBuffer>, at: number) => void} Take */
+/** @typedef {(bytes: Uint8Array<ArrayBuffer>) => unknown} Keep */
 /** @typedef {Response | { body: AsyncIterable<Uint8Array<ArrayBuffer>> }} Answer */
 
 import { SingeError, spanOf } from "../program/singe-format.js";
 
 const AT_ONCE = 4;
+const CHUNK = 1 << 16;
 const MOST_MANIFEST_BYTES = 1 << 26;
 const MOST_JSON_BYTES = 1 << 28;
 
@@ -40,11 +42,6 @@ export class Files {
    * @type {Map<string, Uint8Array<ArrayBuffer>>}
    */
   #again = new Map();
-  /**
-   * The names of files that broke off and went on: the cache has a part of each. Those that are held whole are stored again.
-   * @type {Set<string>}
-   */
-  #resumed = new Set();
   /** Holds one file after the other: engines keep memory that a hash was computed of until they collect garbage. */
   #held = new Uint8Array(0);
   /**
@@ -234,8 +231,9 @@ export class Files {
    */
   async #verified(entry, receive) {
     const { file, sha256 } = entry;
-    const check = async (/** @type {Answer | Promise<Answer>} */ response, asked = false) => {
-      if ((await receive(this.#chunks(file, response, asked))) === sha256) return this.checkSignal();
+    /** @type {(response: Answer | Promise<Answer>, keep?: Keep) => Promise<void>} */
+    const check = async (response, keep) => {
+      if ((await receive(this.#chunks(file, response, keep))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
     const again = (/** @type {unknown} */ error) => {
@@ -245,9 +243,8 @@ export class Files {
     };
     const store = await this.store;
     const attempt = (/** @type {RequestInit} */ options) => {
-      /** @type {(see?: (response: Response) => void) => Promise<void>} */
-      const ask = (see) => check(this.#ask(file, options, see), true);
-      return store ? store.through(entry, check, again, ask) : ask();
+      const ask = (/** @type {Keep} */ keep) => check(this.#ask(file, options), keep);
+      return store ? store.through(entry, check, again, ask) : ask(() => {});
     };
     try {
       await attempt({});
@@ -271,7 +268,6 @@ export class Files {
    */
   async #fill(entry, chunks, view) {
     await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
-    if (this.#resumed.delete(entry.file)) (await this.store)?.put(entry, new Blob([view]));
   }
 
   /**
@@ -322,30 +318,29 @@ export class Files {
   }
 
   /**
-   * A response, passed to `see` before it is read; in node, a file on disk.
+   * A response; in node, a file on disk.
    * @param {string} name
    * @param {RequestInit} options
-   * @param {(response: Response) => void} [see]
    * @returns {Promise<Answer>}
    */
-  async #ask(name, options, see) {
+  async #ask(name, options) {
     const url = new URL(name + this.#base.search, this.#base);
     const { signal } = this.#stopper;
     if (onDisk(url)) return { body: process.getBuiltinModule("fs").createReadStream(url, { signal }) };
     const response = await fetch(url, { ...options, signal }).catch((cause) => this.#fail(name, cause));
     if (!response.ok) this.#fail(name, { message: `the server answers ${response.status}` });
-    see?.(response);
     return response;
   }
 
   /**
-   * The bytes of a response; each chunk is valid until the next is requested. resumed: if it breaks off, the rest is asked for.
+   * The bytes of a response; each chunk is valid until the next is requested. keep: gets them, too; if the response breaks off, the
+   * rest is asked for.
    * @param {string} name
    * @param {Answer | Promise<Answer>} response
-   * @param {boolean} [resumed]
+   * @param {Keep} [keep]
    * @returns {Chunks}
    */
-  async *#chunks(name, response, resumed) {
+  async *#chunks(name, response, keep) {
     let [at, before] = [0, -1];
     for (let answer = await response; ; ) {
       const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>> | AsyncIterable<Uint8Array<ArrayBuffer>>} */ (answer.body);
@@ -353,14 +348,14 @@ export class Files {
         for await (const chunk of "getReader" in body ? streamChunks(body) : body) {
           this.#stopper.signal.throwIfAborted();
           at += chunk.length;
+          keep?.(chunk);
           yield chunk;
         }
         return;
       } catch (cause) {
-        if (!resumed || at <= before || this.#stopper.signal.aborted) this.#fail(name, cause);
+        if (!keep || at <= before || this.#stopper.signal.aborted) this.#fail(name, cause);
         const rest = await (await import("./singe-resume.js")).restOf((...given) => this.#ask(...given), name, at);
         if (!rest) this.#fail(name, cause);
-        this.#resumed.add(name);
         [answer, before] = [rest, at];
       }
     }
@@ -404,17 +399,18 @@ const isPlain = ({ parts }) => !parts && globalThis.crypto?.subtle;
 const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 
 /**
- * The chunks of a stream; each chunk's memory is freed before the next, not by garbage collection.
+ * The chunks of a stream, all in the same memory: engines keep chunks of their own until they collect garbage.
  * @param {ReadableStream<Uint8Array<ArrayBuffer>>} body
  * @returns {Chunks}
  */
 async function* streamChunks(body) {
-  const reader = body.getReader();
-  for (let part; !(part = await reader.read()).done; ) {
-    const { value } = part;
-    yield value;
-    if (value.byteLength === value.buffer.byteLength) value.buffer.transfer?.(0);
+  let reader;
+  try {
+    reader = body.getReader({ mode: "byob" });
+  } catch {
+    reader = /** @type {ReadableStreamBYOBReader} */ (/** @type {unknown} */ (body.getReader())); // this engine gives chunks of its own
   }
+  for (let room = new Uint8Array(CHUNK), part; !(part = await reader.read(room)).done; room = new Uint8Array(part.value.buffer)) yield part.value;
 }
 
 /**

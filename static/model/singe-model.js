@@ -6,7 +6,7 @@
  */
 
 /** @import { DType, Input, LoadOptions, Port, State, TypedArray } from "../types/public.d.ts" */
-/** @import { Answer, BoundInputs, Device, Dim, DeviceModule, DeviceName, GivenInput, Handle, Manifest, ModelState, Program, ProgramBuffer, Sizes, Unchecked, Wanted } from "../types/program.d.ts" */
+/** @import { Answer, BoundInputs, Device, Dim, DeviceModule, DeviceName, GivenInput, Handle, LanguageFacts, Manifest, ModelState, Program, ProgramBuffer, Sizes, Unchecked, Wanted } from "../types/program.d.ts" */
 
 /** @import * as types from "../types/public.d.ts" */
 /** @import { OneSession } from "./singe-session.js" */
@@ -30,13 +30,13 @@ const DEVICES = {
 };
 
 /**
- * elsewhere: loads the bundle of a language model in a worker, if one starts.
+ * begin: called for a bundle with `language` before its weights come; may load it in a worker, if one starts.
  * @param {URL} folder
  * @param {LoadOptions} options
- * @param {false | undefined | (() => Promise<PublicModel | undefined>)} [elsewhere]
+ * @param {(language: LanguageFacts) => false | undefined | Promise<PublicModel | undefined>} [begin]
  * @returns {Promise<PublicModel>}
  */
-export async function loadHere(folder, options, elsewhere) {
+export async function loadHere(folder, options, begin) {
   const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
@@ -49,7 +49,7 @@ export async function loadHere(folder, options, elsewhere) {
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));
     const { language, targets } = manifest;
-    const there = language && elsewhere && (await elsewhere());
+    const there = language && (await begin?.(language));
     if (there) {
       files.stop(true);
       return there;

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..compiler.target import execution_of
+from ..dtypes import HELD_IN
 from ..errors import InputError
 from ..model.kept import KeptFile
 from ..model.model import Model
@@ -45,8 +46,6 @@ COMPUTED_IN: Final = {"auto": "int16", "int16": "int16", "int8": "packed_int8", 
 """`activations` ↦ those of the compiler."""
 CACHE_DTYPES: Final = {"auto": "float16", "int16": "float16", "int8": "float16", "float32": "float32"}
 """`activations` ↦ the type of keys and values that are held, by default."""
-HELD_IN: Final = ("float16", "float32", "int8")
-"""All of these types."""
 MAX_CONSTRAINTS: Final = 16
 """Schemas and regular expressions whose automata are kept."""
 _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)

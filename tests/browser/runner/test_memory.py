@@ -29,9 +29,18 @@ const create = GPUDevice.prototype.createBuffer;
 const destroy = GPUBuffer.prototype.destroy;
 GPUDevice.prototype.createBuffer = function (given) { add(given.size); return create.call(this, given); };
 GPUBuffer.prototype.destroy = function () { add(-this.size); return destroy.call(this); };
+const read = ReadableStreamDefaultReader.prototype.read;
+ReadableStreamDefaultReader.prototype.read = async function () {
+  const part = await read.call(this);
+  add(part.value?.byteLength ?? 0);
+  return part;
+};
+const clone = Response.prototype.clone;
+Response.prototype.clone = function () { add(Number(this.headers.get("content-length"))); return clone.call(this); };
 globalThis.counted = counted;
 """
-"""Counts the bytes of WebAssembly memories, which live to the end of the load, and of GPU buffers."""
+"""Counts the bytes of WebAssembly memories, which live to the end of the load, and of GPU buffers; of what the engine keeps outside of
+its own count until it collects garbage: chunks that a stream gives in memory of its own, and what a clone of a response holds."""
 
 
 def large() -> Graph:

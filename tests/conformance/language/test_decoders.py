@@ -96,6 +96,14 @@ def test_keys_and_values_are_held_in_half_the_memory(
         exact.session().load(tmp_path / "s.safetensors")
 
 
+def test_heads_of_other_sizes_are_not_held_in_eight_bits(cases: Mapping[str, Case], tmp_path: Path) -> None:
+    path = folder(tmp_path, cases["llama3"])
+    with pytest.raises(
+        sg.InputError, match='"int8" takes heads of a multiple of 32 numbers, and keys of this model have 16'
+    ):
+        sg.language.load(path, "numpy", context=64, cache_dtype="int8")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_gguf_files_give_the_same(name: str, cases: Mapping[str, Case], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...dtypes import HELD_IN
 from .values import fixed, numbers, positive, shape, sides, state
 
 LAYOUTS: Final = ("nchw", "nhwc")
@@ -41,7 +42,7 @@ def add_conversations(add: Callable[..., Any], of: str) -> None:
     """add: of a command, or of a group of its options."""
     add("--context", metavar="N", type=positive, help=f"{of}tokens for which there is room (default: 4096)")
     add(
-        "--cache-dtype", choices=("float16", "float32", "int8"),
+        "--cache-dtype", choices=HELD_IN,
         help=f"{of}the type in which keys and values are held: int8 takes little more than half of float16's memory, less accurate (default: float16)",
     )  # fmt: skip
     text = f"{of}a chat template in Jinja's language, in place of the model's own, which some GGUF files lack"
