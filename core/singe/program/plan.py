@@ -29,7 +29,7 @@ class Plan:
     given: the names of the sizes that the inputs give. named: the positions of words that are buffers, so that a runner may
     replace these words by addresses. work: the positions of the calls, copies and stops. stops: the position of a stop ↦
     what the runner does there; a Check that holds at the sizes of the inputs is a JUMP to the next group instead. late: the
-    places whose bytes depend on sizes found in mid-run. is_straight: whether all groups are calls and copies. strings: the
+    places whose bytes depend on sizes found in mid-run. is_straight: whether all that a run does are calls and copies. strings: the
     elements of string buffers by place, which a run keeps here. functions: the heads of calls in place of kernels' numbers.
     """
 
@@ -50,7 +50,6 @@ class Plan:
         self._numbers: Final[dict[Dim, int]] = {}  # at the present sizes; layers have many in common
         self._sized_by: Final = sized_by(program.buffers, self.given)
         self.late: Final = frozenset(program.buffers[i].place for found in self._sized_by.values() for i in found)
-        self.is_straight: Final = all(g.head >= COPY for g in program.groups)
         for at, head, rest, reads, _, stop in program.groups:
             if head >= 0:
                 self.work.append(at)
@@ -77,6 +76,7 @@ class Plan:
                 else:
                     self.work.append(at)
                     self.stops[at] = stop
+        self.is_straight: Final = not self.stops and all(g.head >= COPY or g.stop is not None for g in program.groups)
 
     def refit(self, sizes: Mapping[str, int]) -> Mapping[int, Sequence[int]] | None:
         """Set the words for other sizes of inputs, which differ only where they are bounded: a number ↦ the positions of words that it was

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from singe.dtypes import float16, float32
 from singe.errors import DeviceError, DeviceLost, InputError, ShapeError
 from singe.program.container import ALIGN
 from singe.program.plan import Plan
-from singe.program.program import Buffer, Code, Host, ProgramData, Variant
+from singe.program.program import Buffer, Check, Code, Host, ProgramData, Variant
 from singe.runtime.backend import Backend
 from singe.runtime.memory.settings import Memory
 from singe.shapes import size
@@ -52,8 +52,8 @@ def gpu() -> Iterator[WebGpuBackend]:
         yield backend
 
 
-def adding(code: str = ADD) -> ProgramData:
-    """y (N, 4) = (x + w0) + w1, through a slot; z is a copy of w1."""
+def adding(code: str = ADD, checks: Sequence[Check] = ()) -> ProgramData:
+    """y (N, 4) = (x + w0) + w1, through a slot; z is a copy of w1. checks: what a run requires before."""
     n = size("N")
     weights = np.zeros(2 * ALIGN, np.uint8)
     weights[:16] = np.array([1, 2, 3, 4], np.float32).view(np.uint8)
@@ -67,7 +67,7 @@ def adding(code: str = ADD) -> ProgramData:
         Buffer("z", float32, (4,), 4, ("output", 1)),
     )
     add = Code("add", "nest", 3, (n * 4,), (Variant("w0", groups=((n * 4 + 63) // 64, 1, 1)),))
-    words = words_of([Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5)], (add,), (0,))
+    words = words_of([*checks, Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5)], (add,), (0,))
     return ProgramData("wgsl", (0,), (4, 5), buffers, 1, (add,), *words, {"w0": code}, weights)
 
 
@@ -97,6 +97,17 @@ def test_sizes_that_recur_are_recorded_once(gpu: WebGpuBackend, monkeypatch: pyt
         y, _ = executable.run([gpu.upload(np.full((n, 4), n, np.float32))])
         np.testing.assert_array_equal(gpu.download(y), answer(np.full((n, 4), n, np.float32)))
     assert len(made) == 15
+
+
+def test_a_run_whose_checks_hold_is_recorded(gpu: WebGpuBackend) -> None:
+    executable = gpu.prepare(adding(checks=[Check(size("N") - 2, "N must be at least 2")]))
+    for n in (2, 3, 2, 3):
+        x = gpu.upload(np.full((n, 4), n, np.float32))
+        y, _ = executable.run([x])
+        np.testing.assert_array_equal(gpu.download(y), answer(np.full((n, 4), n, np.float32)))
+    assert [recording.plan.is_straight for recording in executable._recordings] == [True, True]
+    with pytest.raises(ShapeError, match="N must be at least 2"):
+        executable.run([gpu.upload(np.ones((1, 4), np.float32))])
 
 
 def test_a_run_that_recurs_is_encoded_while_the_one_before_works(
