@@ -86,7 +86,7 @@ class Lowering:
         self._done: dict[tuple[Expr, int, Shift], Tree] = {}  # by the vectors of a turn; 0: one element
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
         self._blocks: dict[tuple[Expr, Shift], Sequence[Tree]] = {}
-        self._stores: dict[tuple[int, Expr, Expr, Shift, bool], Tree] = {}
+        self._stores: dict[tuple[int, Expr, Expr, Shift, int], Tree] = {}
         self._shared: dict[tuple[object, ...], Tree] = {}
 
     # --- declarations by templates
@@ -368,7 +368,7 @@ class Lowering:
 
     def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Tree:
         """A write; the node leaves nothing on the stack."""
-        key = (port, index, value, shift, vector)
+        key = (port, index, value, shift, self.beside if vector else 0)
         found = self._stores.get(key)
         if found is None:
             found = self._stores[key] = self._store(port, index, value, shift, vector)
