@@ -210,7 +210,7 @@ def test_a_task_is_told_what_its_row_says(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_name_that_is_unknown_or_not_whole_is_told_the_names() -> None:
     with pytest.raises(InputError, match="'nothing' is no model of the zoo, which has yolox-tiny, "):
         fetch("zoo:nothing")
-    with pytest.raises(InputError, match=r"did you mean mobilenet or modnet\? It has yolox-tiny, "):
+    with pytest.raises(InputError, match=r"did you mean mobilenet or modnet\? The zoo has yolox-tiny, "):
         fetch("zoo:mobilnet")
     with pytest.raises(
         InputError,

@@ -341,8 +341,8 @@ REFUSED = {
     ),
     "a state of nothing": (["inspect", "{}/m.onnx", "--state", "x"], "expected PAST=PRESENT, an input and the output"),
     "a state of an open size": (["inspect", "{}/m.onnx", "--state", "x=scores"], "or --input-shape x=…"),
-    "a picture as a model": (["inspect", "{}/real.png"], "real.png: at byte"),
-    "a picture as a model, and what it may be": (["inspect", "{}/real.png"], "is this an ONNX model?"),
+    "a picture as a model": (["inspect", "{}/real.png"], "real.png: a picture; expected a model or its weights"),
+    "a picture as a model, and what takes it": (["inspect", "{}/real.png"], "or singe task KIND FILE"),
     "a program as a model": (
         ["inspect", "{}/m.wasm.singe"],
         "m.wasm is compiled: it runs, and has no Graph",
