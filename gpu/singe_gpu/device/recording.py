@@ -180,11 +180,11 @@ class Extents:
             program.buffers[i].bytes for i in dict.fromkeys(i for g in program.groups for i in (*g.reads, *g.writes))
         ]
         self._dims: Final = [d for d in dict.fromkeys(dims) if not isinstance(d, int)]
-        self._is_straight: Final = all(g.head >= words.COPY for g in program.groups)
+        self._has_only_calls: Final = all(g.head >= words.COPY for g in program.groups)
 
     def at(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """Equal for sizes at which the commands are the same."""
-        return tuple(known(d, sizes) for d in self._dims) if self._is_straight else tuple(sorted(sizes.items()))
+        return tuple(known(d, sizes) for d in self._dims) if self._has_only_calls else tuple(sorted(sizes.items()))
 
 
 class Recording:
