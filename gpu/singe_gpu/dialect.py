@@ -24,6 +24,8 @@ WIDE_MATRIX: Final = "wide-matrix-f16-f32"
 """A feature of devices: four subgroups together multiply matrices of 16 bits straight from workgroup memory."""
 INTEGER_MATRIX: Final = "subgroup-matrix-i8-i32-16x16x32"
 """A kind of subgroup matrix: bytes with a sign, 32 of them along the depth, and sums of 32 bits, which wrap."""
+PACKED_MATRIX: Final = "packed-matrix-bf16-f32"
+"""A feature of devices: matrices of whole numbers of 4 or 8 bits, by those of floats in two parts, with float32 sums."""
 PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
 """A feature of the language, not of the device: instructions on four bytes in a word."""
 ENTRY: Final = "main"
@@ -66,7 +68,8 @@ class Matrices:
     feature WIDE_MATRIX. workgroup_bytes, wide_bytes: of workgroup memory, and of that for wide cuts.
     ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an
     invocation goes on. barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup
-    memory. integers: the cuts of products of 8-bit integers, where devices may have the feature INTEGER_MATRIX.
+    memory. integers: the cuts of products of 8-bit integers, where devices may have the feature INTEGER_MATRIX. packed: those of products
+    with packed weights, where devices may have PACKED_MATRIX.
     """
 
     types: Mapping[DType, str]
@@ -76,6 +79,7 @@ class Matrices:
     ahead: bool = False
     barrier: str = BARRIER
     integers: Mapping[MatrixCut, Rate] = field(default_factory=dict)
+    packed: Mapping[MatrixCut, Rate] = field(default_factory=dict)
 
 
 class ShaderParts(NamedTuple):

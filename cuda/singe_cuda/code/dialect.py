@@ -9,6 +9,7 @@ from singe.extension import DType, bfloat16, float16, float32
 from singe_gpu.dialect import (
     INTEGER_MATRIX,
     PACKED_DOTS,
+    PACKED_MATRIX,
     SHADER_F16,
     SUBGROUP_MATRIX,
     SUBGROUPS,
@@ -19,7 +20,7 @@ from singe_gpu.dialect import (
 from singe_gpu.rates import RATES
 
 from .elements import ELEMENTS
-from .rates import HALF_RATES, INTEGER_RATES, SINGLE_RATES
+from .rates import HALF_RATES, INTEGER_RATES, PACKED_RATES, SINGLE_RATES
 from .text import bindings, join
 from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
 
@@ -42,7 +43,7 @@ CUDA: Final = Dialect(
     vector_words=VECTOR_WORDS,
     vector_casts=VECTOR_CASTS,
     literal=literal,
-    features=(WIDE_MATRIX, SUBGROUP_MATRIX, INTEGER_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    features=(WIDE_MATRIX, SUBGROUP_MATRIX, INTEGER_MATRIX, PACKED_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
     rates=RATES,
     matrices=Matrices(
         {float16: "f16", bfloat16: "bf16", float32: "f32"},
@@ -52,6 +53,7 @@ CUDA: Final = Dialect(
         ahead=True,
         barrier="subgroupBarrier();",
         integers=INTEGER_RATES,
+        packed=PACKED_RATES,
     ),
     max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
     join=join,

@@ -157,6 +157,91 @@ template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_ma
   return d;
 }
 
+// --- matrices of packed weights, by rows of floats in two parts: 32 along the depth, whose order is free --------------------------------
+
+// A lane takes a unit of eight neighbours of a row or a column, as four pairs of numbers four apart.
+struct packed_left { u32 larger[8], smaller[8]; };
+struct packed_right { u32 pairs[2][4]; };
+
+inline u32 upperHalves(f32 a, f32 b) { return __byte_perm(__float_as_uint(a), __float_as_uint(b), 0x7632); }
+inline f32 smallerPart(f32 x) { return fabsf(x) == __int_as_float(0x7f800000) ? 0 : x - __uint_as_float(__float_as_uint(x) & 0xffff0000); }
+inline u32 smallerPair(f32 a, f32 b) {
+  u32 pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(smallerPart(b)), "f"(smallerPart(a)));
+  return pair;
+}
+// The upper 16 bits of a float, and the rest of it rounded to 16.
+inline vec4<u32> largerParts(const vec4<f32> &a, const vec4<f32> &b) {
+  return {upperHalves(a.x, b.x), upperHalves(a.y, b.y), upperHalves(a.z, b.z), upperHalves(a.w, b.w)};
+}
+inline vec4<u32> smallerParts(const vec4<f32> &a, const vec4<f32> &b) {
+  return {smallerPair(a.x, b.x), smallerPair(a.y, b.y), smallerPair(a.z, b.z), smallerPair(a.w, b.w)};
+}
+// Of the units of four neighbouring lanes.
+inline f32 sumOfUnits(const vec4<f32> &a, const vec4<f32> &b) {
+  f32 sum = a.x + a.y + a.z + a.w + (b.x + b.y + b.z + b.w);
+  sum += from_member(sum, 1);
+  return sum + from_member(sum, 2);
+}
+
+template <int N> void loadParts(u32 *to, const array<vec4<u32>, N> *parts, u32 at) {
+  for (u32 down = 0; down < 2; down++) {
+    const vec4<u32> unit = parts->parts[at + 32 * down + (threadIdx.x & 31)];
+    to[down] = unit.x, to[2 + down] = unit.y, to[4 + down] = unit.z, to[6 + down] = unit.w;
+  }
+}
+template <int N, int M> packed_left packedLeft(const array<vec4<u32>, N> *larger, const array<vec4<u32>, M> *smaller, u32 at) {
+  packed_left found;
+  loadParts(found.larger, larger, at);
+  loadParts(found.smaller, smaller, at);
+  return found;
+}
+// Numbers of 4 bits are those of 2^7 + number, of 8 bits those of 2^23 + number, less that and the zero: all of this is exact.
+template <int BITS, int ZERO, int N> packed_right packedRight(const array<vec4<u32>, N> *words, u32 at, u32 stride) {
+  packed_right found;
+  for (u32 half = 0; half < 2; half++) {
+    const u32 member = threadIdx.x & 31, column = 4 * at + 8 * half + (member >> 2), unit = member & 3;
+    const u32 *from = (const u32 *)words->parts + column;
+    for (u32 k = 0; k < 4; k++) {
+      u32 &to = found.pairs[half][k];
+      if constexpr (BITS == 4) {
+        const u32 pair = ((from[4 * stride * unit] >> (4 * k)) & 0x000f000f) | 0x43004300;
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(pair), "r"(0x3f803f80), "r"(0xc300c300 + ZERO * 0x10001));
+      } else {
+        const f32 low = __uint_as_float(__byte_perm(from[8 * stride * unit], 0x4b000000, 0x7440 + k));
+        const f32 high = __uint_as_float(__byte_perm(from[8 * stride * unit + 4 * stride], 0x4b000000, 0x7440 + k));
+        to = upperHalves(low - f32(8388608 + ZERO), high - f32(8388608 + ZERO));
+      }
+    }
+  }
+  return found;
+}
+inline void multiplyPairs(f32 *s, const u32 *a, const u32 *b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+inline subgroup_matrix_result<f32, 16, 16> multiplyPacked(const packed_left &a, const packed_right &b) {
+  subgroup_matrix_result<f32, 16, 16> d;
+  for (int step = 0; step < 2; step++)
+    for (int half = 0; half < 2; half++) multiplyPairs(d.sums + 4 * half, a.smaller + 4 * step, b.pairs[half] + 2 * step);
+  for (int step = 0; step < 2; step++)
+    for (int half = 0; half < 2; half++) multiplyPairs(d.sums + 4 * half, a.larger + 4 * step, b.pairs[half] + 2 * step);
+  return d;
+}
+// The scales of 16 columns, and of 16 rows what is subtracted.
+template <class M, int N> M addScaled(const M &c, const M &dot, const array<vec4<f32>, N> *scales, u32 at) {
+  M d;
+  const f32 *from = (const f32 *)(scales->parts + at) + 2 * (threadIdx.x & 3);
+  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] + from[(k & 1) + (k & 4 ? 8 : 0)] * dot.sums[k];
+  return d;
+}
+template <class M, int R, int N> M lessZeros(const M &c, const array<f32, R> *rows, u32 row, const array<vec4<f32>, N> *zeros, u32 at) {
+  M d;
+  const f32 *from = (const f32 *)(zeros->parts + at) + 2 * (threadIdx.x & 3), *down = rows->parts + row + ((threadIdx.x & 31) >> 2);
+  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] - down[k & 2 ? 8 : 0] * from[(k & 1) + (k & 4 ? 8 : 0)];
+  return d;
+}
+
 // --- wide products: four subgroups multiply straight from workgroup memory, by Hopper's wgmma, and go on meanwhile ----------------------
 
 // How a tile lies there: lines of 128 bytes, whose eight vectors are in another order in each of eight lines; eight lines take 1,024 bytes,

@@ -41,3 +41,18 @@ INTEGER_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 32, 64, 16, 16): Rate(0.892, 0.00143, 2.5),
 }
 """The same for products of 8-bit integers, fitted to nine of 75 million to 69 billion multiply-adds on an H200."""
+PACKED_RATES: Final[Mapping[MatrixCut, Rate]] = {
+    MatrixCut(128, 128, 32, 64, 32): Rate(0.818, 0.0135, 8.06),
+    MatrixCut(64, 128, 32, 32, 32): Rate(0.597, 0.00773, 4.98),
+    MatrixCut(64, 128, 64, 32, 32): Rate(0.803, 0.0154, 3.9),
+    MatrixCut(64, 64, 64, 32, 32): Rate(0.426, 0.0104, 2.62),
+    MatrixCut(64, 64, 128, 32, 32): Rate(0.812, 0.0196, 1.43),
+    MatrixCut(32, 64, 192, 32, 32): Rate(0.656, 0.0126, 2.26),
+    MatrixCut(32, 64, 256, 32, 32): Rate(0.82, 0.0192, 1.21),
+    MatrixCut(16, 64, 128, 16, 32): Rate(0.281, 0.00567, 0.914),
+    MatrixCut(16, 64, 192, 16, 32): Rate(0.325, 0.00777, 2.42),
+    MatrixCut(16, 64, 256, 16, 32): Rate(0.369, 0.0114, 1.31),
+    MatrixCut(16, 64, 32, 16, 32): Rate(0.251, 0.00135, 2.72),
+}
+"""The same for products of floats by packed weights, whose depth is that of all slices of a workgroup; fitted to 35 of 4 bits, in blocks
+of 32, on an H200: `gpu.py matrices --device cuda:0 --kind int4`."""

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Final
 
 from singe_gpu.code.narrow_floats import CONVERSIONS
-from singe_gpu.dialect import INTEGER_MATRIX, SUBGROUP_MATRIX, SUBGROUPS, ShaderParts
+from singe_gpu.dialect import INTEGER_MATRIX, PACKED_MATRIX, SUBGROUP_MATRIX, SUBGROUPS, ShaderParts
 
 ENTRY_POINT: Final = "run"
 """The kernel's name for the driver: `main` is no name of a kernel in C++."""
@@ -35,7 +35,7 @@ _BUFFERS: Final = re.compile(rf"__launch_bounds__\(\d+\) {ENTRY_POINT}\(([^)]*)\
 _KINDS: Final = {"Read": "storage, read", "Written": "storage, read_write", "Sizes": "uniform"}
 _MEMBERS: Final = {
     SUBGROUPS: "const u32 member = lane & 31, members = 32;",
-    **dict.fromkeys((SUBGROUP_MATRIX, INTEGER_MATRIX), "const u32 subgroup = lane >> 5;"),
+    **dict.fromkeys((SUBGROUP_MATRIX, INTEGER_MATRIX, PACKED_MATRIX), "const u32 subgroup = lane >> 5;"),
 }
 """Feature ↦ what it declares for `main`."""
 _HELPERS: Final = {found[1]: text for text in CONVERSIONS if (found := re.match(r"fn (\w+)", text))}

@@ -24,7 +24,15 @@ import numpy as np
 
 from singe.extension import DeviceError, DeviceLost, bytes_text, entry_key, keep_entry, recall_entry
 from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Timed
-from singe_gpu.dialect import INTEGER_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX
+from singe_gpu.dialect import (
+    INTEGER_MATRIX,
+    PACKED_DOTS,
+    PACKED_MATRIX,
+    SHADER_F16,
+    SUBGROUP_MATRIX,
+    SUBGROUPS,
+    WIDE_MATRIX,
+)
 
 from ..code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from .driver import CUDA_DRIVER, Driver, Library, architectures, compile_text, nvrtc, version
@@ -41,6 +49,7 @@ _FEATURES: Final = {
     PACKED_DOTS: range(75, 1000),
     SUBGROUP_MATRIX: range(80, 1000),
     INTEGER_MATRIX: range(80, 1000),
+    PACKED_MATRIX: range(80, 1000),
     WIDE_MATRIX: range(HOPPER, HOPPER + 1),
 }
 """Feature ↦ the compute capabilities that have it."""

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Port, Printed, Variant
 
-from ..dialect import ENTRY, INTEGER_MATRIX, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect
+from ..dialect import ENTRY, INTEGER_MATRIX, PACKED_MATRIX, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect
 from .shader import Shader, Text
 
 MATRIX_FEATURES: Final = (SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX)
@@ -24,6 +24,7 @@ _ON_MATRICES: Final = {
     WIDE_MATRIX: WIDE_FEATURES,
     SUBGROUP_MATRIX: MATRIX_FEATURES,
     INTEGER_MATRIX: (SUBGROUPS, INTEGER_MATRIX),
+    PACKED_MATRIX: (SUBGROUPS, PACKED_MATRIX),
 }
 Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""

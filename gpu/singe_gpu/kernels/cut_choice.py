@@ -20,14 +20,16 @@ from typing import Final, TypeAlias, TypeVar
 from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, float32, known, product
 
 from ..code.shader import Shader, Text
-from ..dialect import INTEGER_MATRIX, PACKED_DOTS, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
+from ..dialect import INTEGER_MATRIX, PACKED_DOTS, PACKED_MATRIX, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
 from ..rates import Cut, MatrixCut, Rate, Tile
+from . import packed_matrix
 from .gemm import print_contraction
 from .integer_matrix import print_integer_matrix
 from .integers import print_integers
 from .matrix import elements, fitting, print_matrix
 from .nest import print_kernel
 from .operands import quads_of
+from .packed import PackedProduct, packed_product
 
 AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
 Sizes: TypeAlias = Mapping[str, int]
@@ -81,6 +83,12 @@ def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes, wide: bool) -> 
     return min((cut for cut in fitting(dialect, c, costs_of) if wide or not cut.wide), key=costs_of.__getitem__)
 
 
+def _on_packed_matrices(dialect: Dialect, p: PackedProduct, sizes: Sizes) -> MatrixCut:
+    """The cut for products with packed weights on subgroup matrices with the lowest estimated cost."""
+    costs_of = costs(p.c, dialect.matrices.packed, sizes)
+    return min((cut for cut in costs_of if packed_matrix.fits(p, cut)), key=costs_of.__getitem__)
+
+
 def _gains(dialect: Dialect, c: Contraction, sizes: Sizes) -> bool:
     """Whether subgroup matrices are faster: in half precision they always are."""
     kind = elements(dialect, c)
@@ -126,6 +134,14 @@ def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: S
         return print_integer_matrix(c, min(costs_of, key=costs_of.__getitem__), shader)
     if SUBGROUP_MATRIX in shader.features:
         return print_matrix(c, _on_matrices(shader.dialect, c, sizes, WIDE_MATRIX in shader.features), shader)
+    if routine.kind == "matmul_blocks" and shader.dialect.matrices.packed:
+        packed = packed_product(shader.dialect, routine)
+        if packed is not None and packed_matrix.takes(packed):
+            if PACKED_MATRIX in shader.features:
+                return packed_matrix.print_packed_matrix(
+                    packed, _on_packed_matrices(shader.dialect, packed, sizes), shader
+                )
+            shader.wanted_features.add(PACKED_MATRIX)
     if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.features:
             return print_integers(c, shader)

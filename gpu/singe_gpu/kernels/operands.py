@@ -132,11 +132,15 @@ class _Side:
         return _Side("q", scalar.var("q", int32, length), length, max(self.tile // VECTOR_LENGTH, 1))
 
 
-def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth: int, loads: Loads) -> None:
-    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
+def put_functions(
+    shader: Shader, c: Contraction, rows: int, columns: int, depth: int, loads: Loads, operands: str = "ab"
+) -> None:
+    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test. operands: those that are loaded."""
     m, n, k = _Side("m", c.m, c.rows, rows), _Side("n", c.n, c.columns, columns), _Side("k", c.k, c.depth, depth)
-    _put_load(shader, c, "a", c.a, (m, k), c.k if c.a_deep else c.m, loads)
-    _put_load(shader, c, "b", c.b, (k, n), c.k if c.b_deep else c.n, loads)
+    if "a" in operands:
+        _put_load(shader, c, "a", c.a, (m, k), c.k if c.a_deep else c.m, loads)
+    if "b" in operands:
+        _put_load(shader, c, "b", c.b, (k, n), c.k if c.b_deep else c.n, loads)
     if loads.split:
         _put_rows(shader, loads.split)
     kind = f"vec4<{element(shader, c)}>" if "c" in loads.quads else element(shader, c)

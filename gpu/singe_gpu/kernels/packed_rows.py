@@ -12,19 +12,19 @@ that is a whole constant is subtracted with the 2²³; others take the sum of a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from singe.extension import Contraction, Expr, Reduce, Routine, Store, contraction, float32, int32, scalar
+from singe.extension import Expr, Routine, Store, int32, scalar
 
-from ..code.shader import Packed, Shader, Text
+from ..code.shader import Shader, Text
 from ..code.statements import Statements
 from ..dialect import Dialect
 from .gemm import MAX_SLICES_PER_INVOCATION, MAX_WORKGROUPS_PER_DIMENSION
 from .nest import put_folds
+from .packed import PackedProduct, packed_product
 from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
 
-KINDS: Final = ("matmul_blocks", "matmul_blocks_with_rows")
 MAX_ROWS: Final = 4
 """The most rows: with more, tiles of them are faster."""
 THREADS: Final = 256
@@ -56,108 +56,29 @@ PLACES: Final[Mapping[int, Sequence[_PlaceInWord]]] = {
 """Bits of a number ↦ the places of the numbers of a word. A mantissa has 23 bits."""
 
 
-@dataclass(frozen=True)
-class PackedRows:
-    """A product with packed weights: its form as one, the folds that make the row, and what its weights are read from.
-
-    words, scale, zero: the ports; zero may be a constant instead.
-    """
-
-    c: Contraction
-    folds: Sequence[Reduce]
-    bits: int
-    block: int
-    words: int
-    scale: int
-    zero: int | float
-
-    @property
-    def rows(self) -> int:
-        assert isinstance(self.c.rows, int)
-        return self.c.rows
-
-    @property
-    def depth(self) -> int:
-        assert isinstance(self.c.depth, int)
-        return self.c.depth
-
-    @property
-    def columns(self) -> int:
-        assert isinstance(self.c.columns, int)
-        return self.c.columns
-
-    @property
-    def each(self) -> int:
-        """Numbers in a word."""
-        return 32 // self.bits
-
-
-def packed_rows(dialect: Dialect, routine: Routine) -> PackedRows | None:
+def packed_rows(dialect: Dialect, routine: Routine) -> PackedProduct | None:
     """The facts of a Routine that the template takes; None for others."""
-    if routine.kind not in KINDS:
-        return None
-    *folds, total, store = routine.kernel.stages
-    c = contraction(Routine("matmul_blocks", replace(routine.kernel, stages=(total, store)), routine.facts))
-    if c is None or c.window != 1 or c.batch:
-        return None
-    sides = c.rows, c.columns, c.depth
-    if not all(isinstance(d, int) and d > 0 for d in sides) or not isinstance(c.rows, int) or c.rows > MAX_ROWS:
-        return None
-    bits, block = routine.facts["bits"], routine.facts["block"]
-    ports = _weights(c)
-    if ports is None or not isinstance(c.depth, int) or not isinstance(c.columns, int):
-        return None
-    others = [
-        *(e.value for r in folds for e in _loads(r.value)),
-        *(e.value for e in (*_loads(c.a), *_loads(c.store.value))),
-    ]
-    shader = Shader(dialect, routine.kernel.ports)
-    vectors = [p for p in ports if isinstance(p, int)]
-    fits = all(shader.has_vectors(p) and p not in others for p in vectors) and c.columns % VECTOR_LENGTH == 0
-    if not fits or c.depth % block or any(isinstance(p, Packed) for p in routine.kernel.ports):
-        return None
-    words, scale, zero = ports
-    whole = isinstance(zero, float) and zero.is_integer() and 0 <= zero < 1 << bits
-    if isinstance(zero, float) and not whole:
-        return None
-    return PackedRows(c, [r for r in folds if isinstance(r, Reduce)], bits, block, words, scale, zero)
+    p = packed_product(dialect, routine)
+    return p if p is not None and isinstance(p.c.rows, int) and p.c.rows <= MAX_ROWS else None
 
 
-def _loads(e: Expr) -> list[Expr]:
-    return [x for x in scalar.postorder([e]) if x.word == "load"]
-
-
-def _weights(c: Contraction) -> tuple[int, int, int | float] | None:
-    """The ports of words, scale and zero, which ROUTINES says how to find."""
-    if c.b.word != "mul":
-        return None
-    inner, scale = c.b.args if c.b.args[1].word == "load" else c.b.args[::-1]
-    words = [e for e in _loads(inner) if e.dtype is int32]
-    if scale.word != "load" or len(words) != 1:
-        return None
-    if inner.word != "sub":
-        return (words[0].value, scale.value, 0.0) if inner.word == "cast" else None
-    zero = inner.args[1]
-    if zero.word not in ("load", "const") or zero.dtype is not float32:
-        return None
-    return words[0].value, scale.value, zero.value if zero.word == "load" else float(zero.value)
-
-
-def print_packed_rows(p: PackedRows, shader: Shader) -> Text:
+def print_packed_rows(p: PackedProduct, shader: Shader) -> Text:
     return _PackedRowsText(p, shader).text()
 
 
 class _PackedRowsText:
     """A shader while it is written."""
 
-    def __init__(self, p: PackedRows, shader: Shader) -> None:
+    def __init__(self, p: PackedProduct, shader: Shader) -> None:
         self.p, self.shader, self.c = p, shader, p.c
+        assert isinstance(p.c.rows, int)
+        self.rows = p.c.rows
         fours = p.columns // VECTOR_LENGTH
         self.vectors = MAX_VECTORS
         while self.vectors > MIN_VECTORS and fours // self.vectors < WORKGROUPS_TO_FILL:
             self.vectors //= 2
         self.slices = THREADS // self.vectors
-        parts = -(-p.depth * p.rows // HELD_ELEMENTS)
+        parts = -(-p.depth * self.rows // HELD_ELEMENTS)
         self.part = -(-p.depth // parts // p.block) * p.block
         """How much of the depth is in workgroup memory at once."""
         in_block = p.block // p.each
@@ -165,8 +86,8 @@ class _PackedRowsText:
         while in_block % self.at_once or (self.at_once > 1 and self.part // p.each // self.at_once < self.slices):
             self.at_once //= 2
         self.in_block = in_block
-        shader.shared("row", f"array<vec4<f32>, {-(-self.part // VECTOR_LENGTH)}>", p.rows)
-        shader.shared("sums", f"array<vec4<f32>, {THREADS}>", p.rows)
+        shader.shared("row", f"array<vec4<f32>, {-(-self.part // VECTOR_LENGTH)}>", self.rows)
+        shader.shared("sums", f"array<vec4<f32>, {THREADS}>", self.rows)
 
     def text(self) -> Text:
         p, out = self.p, Statements(self.shader)
@@ -181,7 +102,7 @@ class _PackedRowsText:
         self._fetch_first(out, 0)
         if p.folds:
             put_folds(out, replace(self.c.kernel, stages=tuple(p.folds)), THREADS)
-        for i in range(p.rows):
+        for i in range(self.rows):
             out.put(f"var c{i} = vec4<f32>();")
         for first in starts:
             if first:
@@ -235,7 +156,7 @@ class _PackedRowsText:
         out.hoist([c.a])
         with out.scope(f"for (var four = i32(lane); four < {length // VECTOR_LENGTH}i; four += {THREADS}i)") as turn:
             at = turn.let("at", f"four * {VECTOR_LENGTH}i + {first}i" if first else f"four * {VECTOR_LENGTH}i")
-            for i in range(p.rows):
+            for i in range(self.rows):
                 swaps = [{c.k: scalar.var(at, int32) + k, c.m: scalar.const(i, int32)} for k in range(VECTOR_LENGTH)]
                 turn.names[scalar.var(at, int32)] = at
                 values = turn.values([_at(c.a, swap) for swap in swaps])
@@ -256,14 +177,14 @@ class _PackedRowsText:
         """Multiply some words of a four of columns by all rows."""
         p, count, held = self.p, self.at_once, bool(zero)
         fours = p.each // VECTOR_LENGTH
-        for i in range(p.rows):
+        for i in range(self.rows):
             out.put(f"var dot{i} = vec4<f32>();")
             if held:
                 out.put(f"var sum{i} = 0.0f;")
         places = PLACES[p.bits]
         back = ", ".join(f"{2.0 ** places[k].at!r}f" for k in range(VECTOR_LENGTH))
         for g, name in enumerate(words):
-            for i in range(p.rows):
+            for i in range(self.rows):
                 for q in range(fours):
                     out.put(f"let x{g}_{i}_{q} = row[{i}][unit * {count * fours}i + {g * fours + q}i];")
                     if held:
@@ -276,16 +197,16 @@ class _PackedRowsText:
                 lifted = f"({source} & vec4<u32>({mask}u)) | vec4<u32>({_EXPONENT}u)"
                 start_ = float(1 << 23) + (0.0 if held else float(p.zero) * 2.0**place.at)
                 out.put(f"let q{g}_{j} = bitcast<vec4<f32>>({lifted}) - vec4<f32>({start_!r}f);")
-                for i in range(p.rows):
+                for i in range(self.rows):
                     x = f"x{g}_{i}_{j // VECTOR_LENGTH}.{VECTOR_COMPONENTS[j % VECTOR_LENGTH]}"
                     out.put(f"dot{i} += q{g}_{j} * {x};")
-        for i in range(p.rows):
+        for i in range(self.rows):
             dot = f"(dot{i} - {zero} * sum{i})" if held else f"dot{i}"
             out.put(f"c{i} += {scale} * {dot};")
 
     def _add(self, out: Statements) -> None:
         """Add the sums of all slices into those of the first; the other invocations end."""
-        few, rows = min(self.slices, MAX_SLICES_PER_INVOCATION), range(self.p.rows)
+        few, rows = min(self.slices, MAX_SLICES_PER_INVOCATION), range(self.rows)
 
         def add(where: Statements, start: int, end: int) -> None:
             step = start * self.vectors
@@ -312,7 +233,7 @@ class _PackedRowsText:
         (total,) = c.accumulators
         fours = in_fours((c.store,), c.n, self.shader, (c.a, *(r.value for r in self.p.folds)))
         out.names[c.n] = "side"
-        for i in range(self.p.rows):
+        for i in range(self.rows):
             store = _row(c.store, {c.m: scalar.const(i, int32)})
             if fours:
                 put_four(out, (store,), c.n, {total: f"c{i}"}, (c.a, *(r.value for r in self.p.folds)))

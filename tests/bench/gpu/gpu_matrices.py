@@ -1,7 +1,7 @@
 """gpu.py matrices: times products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
 
 It prints MATRIX_RATES of gpu/singe_gpu/rates.py; with `--device cuda:0` HALF_RATES of cuda/singe_cuda/code/rates.py, and with `--kind float32`
-SINGLE_RATES, too.
+SINGLE_RATES, with `--kind int4` PACKED_RATES, of products by packed weights.
 gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
@@ -12,7 +12,7 @@ import argparse
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -20,21 +20,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpu_page import asked
-from gpu_tune import Collector, Row, fit, table, told, written
+from gpu_tune import PLAIN_TILE, Collector, Row, fit, table, told, written
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.dtypes import DType, dtype, float16
+from singe.dtypes import dtype, float32, int32
 from singe.graph import Builder, Graph
-from singe.ir.contraction import Contraction, contraction
+from singe.ir.contraction import contraction
 from singe.ir.kernel import Routine
+from singe.ops.kinds import ROWS
 from singe_cuda.code.dialect import CUDA
-from singe_gpu.code.shader import Shader
-from singe_gpu.code.variants import MATRIX_FEATURES, variants
+from singe_gpu.code.shader import Shader, Text
+from singe_gpu.code.variants import MATRIX_FEATURES, Print, variants
 from singe_gpu.device.timing import text_seconds
-from singe_gpu.dialect import Dialect
-from singe_gpu.kernels.matrix import fitting, print_matrix
-from singe_gpu.rates import MatrixCut
+from singe_gpu.dialect import PACKED_MATRIX, Dialect
+from singe_gpu.kernels.gemm import print_contraction
+from singe_gpu.kernels.matrix import fitting
+from singe_gpu.kernels.packed import PackedProduct, packed_product
+from singe_gpu.kernels.packed_matrix import fits, print_packed_matrix
+from singe_gpu.rates import MatrixCut, Rate
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
@@ -43,6 +47,14 @@ SIZES: Final = (
     (64, 4096, 4096), (16, 4096, 4096), (12544, 96, 24), (12544, 96, 16), (3136, 144, 24), (49, 1152, 320),
     (4096, 512, 512), (4096, 512, 2048), (4096, 2048, 512), (1024, 384, 384),
 )  # fmt: skip
+PACKED: Final = "int4"
+"""The kind of products of floats by packed weights of 4 bits."""
+BLOCK: Final = 32
+PACKED_SIZES: Final = tuple(
+    (m, k, n)
+    for k, n in ((576, 576), (1536, 576), (576, 3072), (2048, 3072), (2048, 16384), (8192, 2048), (4096, 4096))
+    for m in (8, 32, 128, 512, 4096)
+)
 WASTE: Final = 5.0
 """A cut is not timed if its tiles have this many times the elements of the product."""
 PATIENCE: Final = 300
@@ -111,46 +123,69 @@ measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told
 </script>"""
 
 
-def product(m: int, k: int, n: int, kind: DType) -> Graph:
+def product(m: int, k: int, n: int, kind: str) -> Graph:
     b = Builder()
-    x, w = b.input("x", (m, k), kind), b.input("w", (k, n), kind)
+    if kind == PACKED:
+        x, w = b.input("x", (m, k), float32), b.input("w", (k // 8, n), int32)
+        scale = b.input("scale", (k // BLOCK, n), float32)
+        y = b.apply(ROWS["dot_blocks"], x, w, scale, b.const(8.0, float32), bits=4, block=BLOCK)
+        return Graph((x, w, scale), (y,), ("y",))
+    x, w = b.input("x", (m, k), dtype(kind)), b.input("w", (k, n), dtype(kind))
     return Graph((x, w), (b.matmul(x, w),), ("y",))
 
 
-def tried(dialect: Dialect, kind: DType) -> Iterator[tuple[tuple[int, int, int], Routine, Contraction, MatrixCut]]:
-    """Each product in each cut that is worth timing."""
-    for m, k, n in SIZES:
+def rates_of(dialect: Dialect, kind: str) -> Mapping[MatrixCut, Rate]:
+    return dialect.matrices.packed if kind == PACKED else dialect.matrices.rates[dtype(kind)]
+
+
+def tried(dialect: Dialect, kind: str) -> Iterator[tuple[tuple[int, int, int], Routine, MatrixCut, Print]]:
+    """Each product in each cut that is worth timing, with what prints it."""
+    for m, k, n in PACKED_SIZES if kind == PACKED else SIZES:
         compile_graph(product(m, k, n, kind), collector := Collector(dialect))
         (routine,) = collector.routines
-        c = contraction(routine)
+        c, packed = contraction(routine), packed_product(dialect, routine)
         assert c is not None
-        for cut in fitting(dialect, c, dialect.matrices.rates[kind]):
+        rates = rates_of(dialect, kind)
+        for cut in fitting(dialect, c, rates) if packed is None else (cut for cut in rates if fits(packed, cut)):
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
             if held <= WASTE * m * n:
-                yield (m, k, n), routine, c, cut
+                write = partial(written, routine, c, cut) if packed is None else partial(written_packed, packed, cut)
+                yield (m, k, n), routine, cut, write
+
+
+def written_packed(p: PackedProduct, cut: MatrixCut, shader: Shader) -> Text:
+    """A product with packed weights in a cut."""
+    if PACKED_MATRIX in shader.features:
+        return print_packed_matrix(p, cut, shader)
+    shader.wanted_features.add(PACKED_MATRIX)
+    return print_contraction(p.c, PLAIN_TILE, shader)
 
 
 def texts() -> list[dict[str, Any]]:
     """The shader texts for a browser."""
     found = []
-    for shape, routine, c, cut in tried(WGSL, float16):
-        shader = Shader(WGSL, routine.kernel.ports, frozenset(MATRIX_FEATURES))
-        code, groups = print_matrix(c, cut, shader)
+    for shape, routine, cut, write in tried(WGSL, "float16"):
+        code, groups = write(Shader(WGSL, routine.kernel.ports, frozenset(MATRIX_FEATURES)))
         found.append({"cut": str(cut), "shape": shape, "code": code, "groups": groups})
     return found
 
 
-def measured(device: str, kind: DType) -> list[Row]:
+def measured(device: str, kind: str) -> list[Row]:
     """The seconds of each product in each cut on a device of this process, in the form of gpu_tune.py."""
     backend: Any = getattr(sg.device(device).eager, "backend")  # noqa: B009
     dialect = backend.target.dialect
     rows: list[Row] = []
     for (m, k, n), several in groupby(tried(dialect, kind), itemgetter(0)):
         every = list(several)
-        _, routine, c, _ = every[0]
-        cuts = [cut for *_, cut in every]
-        printed = [variants(dialect, routine.kernel.ports, partial(written, routine, c, cut)) for cut in cuts]
-        times = dict(zip(map(str, cuts), text_seconds(backend.gpu, dialect, routine.kernel, printed, {}), strict=True))
+        _, routine, *_ = every[0]
+        printed = [variants(dialect, routine.kernel.ports, write) for *_, write in every]
+        times = dict(
+            zip(
+                map(str, (cut for _, _, cut, _ in every)),
+                text_seconds(backend.gpu, dialect, routine.kernel, printed, {}),
+                strict=True,
+            )
+        )
         rows.append({"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": times})
     return rows
 
@@ -177,7 +212,9 @@ def main(arguments: list[str], folder: Path) -> None:
     parser = argparse.ArgumentParser(prog="gpu.py matrices", description=__doc__)
     parser.add_argument("--browser", default="/usr/bin/chromium")
     parser.add_argument("--device", help="a device of CUDA, instead of a browser")
-    parser.add_argument("--kind", choices=("float16", "float32"), default="float16", help="the elements, on CUDA")
+    parser.add_argument(
+        "--kind", choices=("float16", "float32", PACKED), default="float16", help="the elements, on CUDA"
+    )
     parser.add_argument("--flags", default="", help="the browser's flags, as a shell would take them")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
@@ -185,7 +222,7 @@ def main(arguments: list[str], folder: Path) -> None:
     if args.times:
         rows = json.loads(args.times.read_text("utf-8"))
     else:
-        rows = measured(args.device, dtype(args.kind)) if args.device else survey(args.browser, shlex.split(args.flags))
+        rows = measured(args.device, args.kind) if args.device else survey(args.browser, shlex.split(args.flags))
         if args.out:
             args.out.write_text(json.dumps(rows, indent=1), "utf-8")
     for row in rows:
@@ -193,7 +230,7 @@ def main(arguments: list[str], folder: Path) -> None:
         best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
         speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
         print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
-    present = (CUDA if args.device else WGSL).matrices.rates[dtype(args.kind)]
+    present = rates_of(CUDA if args.device else WGSL, args.kind)
     print(f"by the present rates: {told(rows, present)}")
     rates = fit(rows, present)
     print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

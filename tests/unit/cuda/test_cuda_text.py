@@ -14,13 +14,13 @@ from gpu_kernels import KERNELS, casts, graph_of, matmul_bias_relu, templates
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.dtypes import bfloat16, float16, float32, float64, int8, int64
+from singe.dtypes import bfloat16, float16, float32, float64, int8, int32, int64
 from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.ops.kinds import ROWS
 from singe.shapes import Dim, size
 from singe_cuda.code.dialect import CUDA
-from singe_cuda.code.rates import HALF_RATES, INTEGER_RATES, SINGLE_RATES
+from singe_cuda.code.rates import HALF_RATES, INTEGER_RATES, PACKED_RATES, SINGLE_RATES
 from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from singe_cuda.device.driver import architectures, compile_text
 from singe_cuda.device.gpu import HOPPER, OPTIONS, architecture_of
@@ -218,6 +218,28 @@ def test_a_product_whose_depth_lies_in_pieces_is_computed_on_tensor_cores() -> N
     heads = b.reshape(b.transpose(x, perm=(0, 2, 1, 3)), shape=(8, 128, 384))
     (text,) = (text for text in texts_of([Graph((x, w), (b.dot(heads, w),), ("y",))]) if "copyAhead" in text)
     assert "subgroup_matrix_left<f32" in text
+
+
+def packed_product(bits: int, m: Dim, k: int, n: int, zero: float | None) -> Graph:
+    """A product of rows by packed weights; zero: that of all weights, or None where each block has one."""
+    b = Builder()
+    x, w = b.input("x", (m, k), float32), b.input("w", (k * bits // 32, n), int32)
+    scale = b.input("scale", (k // 32, n), float32)
+    zeros = b.input("zero", scale.shape, float32) if zero is None else b.const(zero, float32)
+    y = b.apply(ROWS["dot_blocks"], x, w, scale, zeros, bits=bits, block=32)
+    return Graph((x, w, scale, *([zeros] if zero is None else [])), (y,), ("y",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", PACKED_RATES, ids=str)
+def test_products_with_packed_weights_are_computed_on_tensor_cores(nvrtc: None, cut: Any) -> None:
+    only = replace(CUDA, matrices=replace(CUDA.matrices, packed={cut: Rate(1, 1, 0)}))
+    kinds = ((4, 128, 1024, 8.0), (8, size("N"), 1028, None))
+    graphs = [packed_product(bits, m, 2 * cut.depth, n, zero) for bits, m, n, zero in kinds]
+    texts = [text for text in texts_of(graphs, GpuTarget(only)) if "packedRight" in text]
+    assert len(texts) >= len(kinds)
+    for architecture in ARCHITECTURES:
+        assert not refused(texts, architecture)
 
 
 @pytest.mark.slow
