@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from singe_gpu.kernels.cuts import Choose
+from singe_gpu.kernels.products.cuts import Choose
 from singe_gpu.target import GpuTarget
 
 from .code.dialect import CUDA, HIP, TF32

@@ -1,6 +1,6 @@
 """The cuts of products, and the measured rates by which one is chosen: a dialect names its tables.
 
-kernels/cut_choice.py says what the times of a Rate are, gemm.py and matrix.py what kernels make of cuts. The tables here are those of WGSL.
+kernels/products/cut_choice.py says what the times of a Rate are, gemm.py and matrix.py beside it what kernels make of cuts. The tables here are those of WGSL.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ from .code.variants import for_all_sizes, variants
 from .dialect import Dialect
 from .kernels import scatter
 from .kernels.attention import print_attention
-from .kernels.cut_choice import has_template, product_of
-from .kernels.cuts import Choose, print_product
-from .kernels.cuts import choose as estimated
 from .kernels.nest import print_beside, print_kernel, styles, suits_beside
-from .kernels.packed_rows import packed_rows, print_packed_rows
+from .kernels.products.cut_choice import has_template, product_of
+from .kernels.products.cuts import Choose, print_product
+from .kernels.products.cuts import choose as estimated
+from .kernels.products.packed_rows import packed_rows, print_packed_rows
 
 
 class GpuTarget:

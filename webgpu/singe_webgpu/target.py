@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from singe.extension import DType, Printed, Shape
-from singe_gpu.kernels.cuts import Choose
+from singe_gpu.kernels.products.cuts import Choose
 from singe_gpu.target import GpuTarget
 
 from .code.dialect import WGSL

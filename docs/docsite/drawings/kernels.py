@@ -6,8 +6,8 @@ import singe as sg
 from singe.compiler.target import find_target
 from singe.extension import contraction
 from singe.ir.kernel import Routine
-from singe_gpu.kernels.cuts import choose
-from singe_gpu.kernels.gemm import Tile
+from singe_gpu.kernels.products.cuts import choose
+from singe_gpu.kernels.products.gemm import Tile
 from singe_wasm.kernels.products.contraction import schedule
 from singe_webgpu.code.dialect import WGSL
 

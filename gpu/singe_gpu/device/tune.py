@@ -31,8 +31,8 @@ from singe.extension import Contraction, DeviceError, Expr, Routine, cache_folde
 
 from ..code.variants import variants
 from ..dialect import Dialect
-from ..kernels.cut_choice import Sizes, costs, extents, print_cut, ranked
-from ..kernels.cuts import Cuts, choose, divided, outputs, samples
+from ..kernels.products.cut_choice import Sizes, costs, extents, print_cut, ranked
+from ..kernels.products.cuts import Cuts, choose, divided, outputs, samples
 from ..rates import Cut
 from .memory import Gpu
 from .timing import text_seconds

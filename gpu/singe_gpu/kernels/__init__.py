@@ -1,1 +1,1 @@
-"""Kernels and Routines as shaders: `nest` prints any Kernel, `gemm` the matmul and conv templates."""
+"""Kernels and Routines as shaders: `nest` prints any Kernel, `products` and `attention` have templates."""

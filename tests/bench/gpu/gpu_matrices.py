@@ -34,10 +34,10 @@ from singe_gpu.code.shader import Shader, Text
 from singe_gpu.code.variants import MATRIX_FEATURES, Print, variants
 from singe_gpu.device.timing import text_seconds
 from singe_gpu.dialect import PACKED_MATRIX, Dialect
-from singe_gpu.kernels.gemm import print_contraction
-from singe_gpu.kernels.matrix import fitting
-from singe_gpu.kernels.packed import PackedProduct, packed_product
-from singe_gpu.kernels.packed_matrix import fits, print_packed_matrix
+from singe_gpu.kernels.products.gemm import print_contraction
+from singe_gpu.kernels.products.matrix import fitting
+from singe_gpu.kernels.products.packed import PackedProduct, packed_product
+from singe_gpu.kernels.products.packed_matrix import fits, print_packed_matrix
 from singe_gpu.rates import MatrixCut, Rate
 from singe_webgpu.code.dialect import WGSL
 

@@ -34,9 +34,9 @@ from singe_gpu.code.shader import Shader, Text
 from singe_gpu.code.variants import variants
 from singe_gpu.device.timing import text_seconds
 from singe_gpu.dialect import SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
-from singe_gpu.kernels.cut_choice import print_cut, ranked, work
-from singe_gpu.kernels.matrix import elements, fitting, print_matrix
-from singe_gpu.kernels.operands import quads_of
+from singe_gpu.kernels.products.cut_choice import print_cut, ranked, work
+from singe_gpu.kernels.products.matrix import elements, fitting, print_matrix
+from singe_gpu.kernels.products.operands import quads_of
 from singe_gpu.rates import RATES, Cut, MatrixCut, Rate, Thin, Tile
 from singe_gpu.target import GpuTarget
 from singe_webgpu.code.dialect import WGSL

@@ -20,8 +20,8 @@ from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.shapes import Shape, known, size
 from singe_gpu.device.tune import _parsed, _text
-from singe_gpu.kernels.cut_choice import costs, possible
-from singe_gpu.kernels.cuts import MAX_CUTS, Cuts, choose, divided, outputs
+from singe_gpu.kernels.products.cut_choice import costs, possible
+from singe_gpu.kernels.products.cuts import MAX_CUTS, Cuts, choose, divided, outputs
 from singe_gpu.rates import RATES
 from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.target import WgslTarget

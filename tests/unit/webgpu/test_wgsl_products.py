@@ -21,7 +21,7 @@ from singe.ir.scalar import Expr
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import contraction
 from singe_gpu.code.variants import variants
-from singe_gpu.kernels.gemm import print_contraction
+from singe_gpu.kernels.products.gemm import print_contraction
 from singe_gpu.rates import RATES, Tile
 from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend

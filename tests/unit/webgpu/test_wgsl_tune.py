@@ -32,7 +32,7 @@ from singe_gpu.code.variants import variants
 from singe_gpu.device import tune
 from singe_gpu.device.timing import text_seconds
 from singe_gpu.device.tune import Cache, Tuner, cache_path, wanted
-from singe_gpu.kernels.cut_choice import print_cut, ranked
+from singe_gpu.kernels.products.cut_choice import print_cut, ranked
 from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget

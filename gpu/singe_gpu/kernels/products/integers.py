@@ -13,11 +13,11 @@ from typing import Final
 
 from singe.extension import Contraction, float32
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 from .gemm import place
 from .operands import Loads, arguments, put_functions, quads_of
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 TILE_ROWS: Final = 32
 """Rows and columns of a workgroup's tile."""

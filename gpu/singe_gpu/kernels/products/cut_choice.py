@@ -19,15 +19,15 @@ from typing import Final, TypeAlias, TypeVar
 
 from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, float32, known, product
 
-from ..code.shader import Shader, Text
-from ..dialect import INTEGER_MATRIX, PACKED_DOTS, PACKED_MATRIX, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
-from ..rates import Cut, MatrixCut, Rate, Tile
+from ...code.shader import Shader, Text
+from ...dialect import INTEGER_MATRIX, PACKED_DOTS, PACKED_MATRIX, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
+from ...rates import Cut, MatrixCut, Rate, Tile
+from ..nest import print_kernel
 from . import packed_matrix
 from .gemm import print_contraction
 from .integer_matrix import print_integer_matrix
 from .integers import print_integers
 from .matrix import elements, fitting, print_matrix
-from .nest import print_kernel
 from .operands import quads_of
 from .packed import PackedProduct, packed_product
 

@@ -17,13 +17,13 @@ from typing import Final
 
 from singe.extension import Contraction, Dim, ceildiv, product
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
-from ..rates import Thin, Tile
-from .nest import bind_coordinates
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ...rates import Thin, Tile
+from ..nest import bind_coordinates
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 from .operands import Loads, arguments, divides_rows, element, put_functions, quads_of, split_rows, unpacks
 from .tile_loaders import Fetched, Filled, TileLayout, TileLoader
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 MAX_SLICES_PER_INVOCATION: Final = 16
 """How many slices' sums one invocation adds."""

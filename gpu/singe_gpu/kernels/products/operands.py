@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, int32, scalar
 
-from ..code.shader import Shader
-from ..code.statements import Statements
-from .vectorize import VECTOR_LENGTH, in_fours, is_quad, put_copy_of_words, put_four, quad_texts, words_text
+from ...code.shader import Shader
+from ...code.statements import Statements
+from ..vectorize import VECTOR_LENGTH, in_fours, is_quad, put_copy_of_words, put_four, quad_texts, words_text
 
 
 def element(shader: Shader, c: Contraction) -> str:

@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 
 from singe.extension import Expr, Routine, Store, int32, scalar
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
-from ..dialect import Dialect
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ...dialect import Dialect
+from ..nest import put_folds
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
 from .gemm import MAX_SLICES_PER_INVOCATION, MAX_WORKGROUPS_PER_DIMENSION
-from .nest import put_folds
 from .packed import PackedProduct, packed_product
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
 
 MAX_ROWS: Final = 4
 """The most rows: with more, tiles of them are faster."""

@@ -17,14 +17,14 @@ from typing import Final
 
 from singe.extension import float32
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
-from ..rates import MatrixCut
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ...rates import MatrixCut
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 from .gemm import place
 from .matrix import MATRIX_SIDE
 from .operands import Loads, arguments, put_functions, quads_of
 from .packed import PackedProduct
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 STEP: Final = 32
 """How much of the depth a subgroup multiplies at once."""

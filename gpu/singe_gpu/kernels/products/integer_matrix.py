@@ -12,13 +12,13 @@ from typing import Final
 
 from singe.extension import Contraction, float32
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
-from ..rates import SUBGROUP_LANES, MatrixCut
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ...rates import SUBGROUP_LANES, MatrixCut
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 from .gemm import place
 from .matrix import MATRIX_SIDE, UNIT_BYTES
 from .operands import Loads, arguments, put_functions, quads_of
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 MATRIX_DEPTH: Final = 32
 """Bytes of the depth in a matrix."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, product, symbols
 
-from ..code.variants import for_all_sizes, variants
-from ..dialect import Dialect
-from ..rates import Cut
+from ...code.variants import for_all_sizes, variants
+from ...dialect import Dialect
+from ...rates import Cut
 from .aligned import forms
 from .cut_choice import Sizes, costs, extents, possible, print_at
 

@@ -27,13 +27,13 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, DType, Expr, bfloat16, divides, float16, float32
 
-from ..code.shader import Shader, Text
-from ..code.statements import Statements
-from ..dialect import BARRIER, Dialect, Matrices
-from ..rates import SUBGROUP_LANES, MatrixCut
+from ...code.shader import Shader, Text
+from ...code.statements import Statements
+from ...dialect import BARRIER, Dialect, Matrices
+from ...rates import SUBGROUP_LANES, MatrixCut
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_words
 from .gemm import place
 from .operands import Loads, WordLoads, arguments, put_functions
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_words
 
 MATRIX_SIDE: Final = 16
 """The sides of a matrix, as SUBGROUP_MATRIX says."""

@@ -23,10 +23,10 @@ from singe.extension import (
     symbols,
 )
 
-from ..code.shader import Shader
-from ..dialect import Dialect
+from ...code.shader import Shader
+from ...dialect import Dialect
+from ..vectorize import VECTOR_LENGTH
 from .operands import quads_of
-from .vectorize import VECTOR_LENGTH
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..code.statements import Statements
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
+from ...code.statements import Statements
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 
 @dataclass(frozen=True)

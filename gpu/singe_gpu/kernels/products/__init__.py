@@ -1,0 +1,1 @@
+"""Templates of matrix products and convolutions."""
