@@ -220,13 +220,16 @@ def test_a_product_whose_depth_lies_in_pieces_is_computed_on_tensor_cores() -> N
     assert "subgroup_matrix_left<f32" in text
 
 
-def packed_product(bits: int, m: Dim, k: int, n: int, zero: float | None) -> Graph:
-    """A product of rows by packed weights; zero: that of all weights, or None where each block has one."""
+def packed_product(bits: int, rows: tuple[Dim, ...], k: int, n: int, zero: float | None) -> Graph:
+    """A product of rows by packed weights; zero: that of all weights, or None where each block has one. With several axes of rows
+    the columns are heads, which come before the last of them."""
     b = Builder()
-    x, w = b.input("x", (m, k), float32), b.input("w", (k * bits // 32, n), int32)
+    x, w = b.input("x", (*rows, k), float32), b.input("w", (k * bits // 32, n), int32)
     scale = b.input("scale", (k // 32, n), float32)
     zeros = b.input("zero", scale.shape, float32) if zero is None else b.const(zero, float32)
     y = b.apply(ROWS["dot_blocks"], x, w, scale, zeros, bits=bits, block=32)
+    if len(rows) > 1:
+        y = b.transpose(b.reshape(y, shape=(*rows, n // 64, 64)), perm=(0, 2, 1, 3))
     return Graph((x, w, scale, *([zeros] if zero is None else [])), (y,), ("y",))
 
 
@@ -234,8 +237,8 @@ def packed_product(bits: int, m: Dim, k: int, n: int, zero: float | None) -> Gra
 @pytest.mark.parametrize("cut", PACKED_RATES, ids=str)
 def test_products_with_packed_weights_are_computed_on_tensor_cores(nvrtc: None, cut: Any) -> None:
     only = replace(CUDA, matrices=replace(CUDA.matrices, packed={cut: Rate(1, 1, 0)}))
-    kinds = ((4, 128, 1024, 8.0), (8, size("N"), 1028, None))
-    graphs = [packed_product(bits, m, 2 * cut.depth, n, zero) for bits, m, n, zero in kinds]
+    kinds = ((4, (128,), 1024, 8.0), (8, (size("N"),), 1028, None), (8, (8, 40), 384, 128.0))
+    graphs = [packed_product(bits, rows, 2 * cut.depth, n, zero) for bits, rows, n, zero in kinds]
     texts = [text for text in texts_of(graphs, GpuTarget(only)) if "packedRight" in text]
     assert len(texts) >= len(kinds)
     for architecture in ARCHITECTURES:

@@ -53,7 +53,7 @@ def packed_product(dialect: Dialect, routine: Routine) -> PackedProduct | None:
         return None
     *folds, total, store = routine.kernel.stages
     c = contraction(Routine("matmul_blocks", replace(routine.kernel, stages=(total, store)), routine.facts))
-    if c is None or c.window != 1 or c.batch:
+    if c is None or c.window != 1:
         return None
     if not isinstance(c.depth, int) or not isinstance(c.columns, int) or 0 in (c.depth, c.columns, c.rows):
         return None

@@ -59,7 +59,8 @@ PLACES: Final[Mapping[int, Sequence[_PlaceInWord]]] = {
 def packed_rows(dialect: Dialect, routine: Routine) -> PackedProduct | None:
     """The facts of a Routine that the template takes; None for others."""
     p = packed_product(dialect, routine)
-    return p if p is not None and isinstance(p.c.rows, int) and p.c.rows <= MAX_ROWS else None
+    few = p is not None and not p.c.batch and isinstance(p.c.rows, int) and p.c.rows <= MAX_ROWS
+    return p if few else None
 
 
 def print_packed_rows(p: PackedProduct, shader: Shader) -> Text:
