@@ -52,13 +52,15 @@ if TYPE_CHECKING:
 class Placed:
     """A Plan with its words as the driver takes them. where: a place whose address differs from run to run ↦ the words
     that hold its address. last: the address that they hold now. sharing: the sizes, about, at which the heads of calls say what
-    threads share, and the bytes of each other thread's workspace; None: one thread makes all calls."""
+    threads share, and the bytes of each other thread's workspace; None: one thread makes all calls. is_new: whether no run has yet found
+    sizes since these heads were set."""
 
     def __init__(
         self, plan: Plan, words: np.ndarray, where: Mapping[Place, Sequence[int]], starts: Sequence[int]
     ) -> None:
         """words: uint32. starts: of the slots."""
         self.sharing: tuple[Hashable, int | None] = None, None
+        self.is_new = True
         self.plan: Final = plan
         self.words: Final = words
         self.where: Final = where
@@ -174,15 +176,14 @@ class WasmExecutable:
             run.outputs[k] = arguments[j][0]
         run.make_outputs(placed.plan.program.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
-        stride = placed.sharing[1]
-        spaces = None if stride is None else (self._held["threads"][0] if stride else 0, stride)
         self.backend.runs += 1
         try:
-            while (at := engine.run(self._module, words, at, spaces)) != words.size:
+            while (at := engine.run(self._module, words, at, self._spaces(placed))) != words.size:
                 self._stop(run, at)
                 at += 3
         finally:
             self.backend.runs -= 1
+        placed.is_new = False
         plan, outputs = placed.plan, zip(placed.plan.program.outputs, run.outputs, strict=True)
         return [plan.texts(i) if plan.program.buffers[i].dtype is string else made for i, made in outputs]
 
@@ -208,7 +209,7 @@ class WasmExecutable:
         for number, places in changed.items():
             found.words[places] = as_words([number])
         if changed:
-            self._share(found)
+            self.share(found)
         return found
 
     def _place(self, sizes: Mapping[str, int]) -> Placed:
@@ -228,10 +229,10 @@ class WasmExecutable:
             else:
                 where.setdefault(place, []).append(at)
         placed = Placed(plan, words, where, starts)
-        self._share(placed)
+        self.share(placed)
         return placed
 
-    def _share(self, placed: Placed) -> None:
+    def share(self, placed: Placed) -> None:
         """Let threads share the calls that are long enough at these sizes, or at about these."""
         engine, plan = self.backend.engine, placed.plan
         key = engine.threads, id(plan.program), tuple(size.bit_length() for size in plan.sizes.values())
@@ -239,12 +240,28 @@ class WasmExecutable:
             return
         from .shared_calls import shared_calls  # noqa: PLC0415 (short runs need none)
 
-        heads, stride = self._shared.at(key, lambda: shared_calls(plan, engine.threads))
-        is_shared = bool(heads) and self._has_spaces((engine.threads - 1) * stride)
-        placed.sharing = key, stride if is_shared else None
-        for at in plan.work:
-            if plan.words[at] >= 0:
-                placed.words[at] = plan.words[at] | (heads.get(at, 0) if is_shared else 0)
+        placed.sharing, placed.is_new = (key, None), True
+        self._set_heads(placed, self._shared.at(key, lambda: shared_calls(plan, engine.threads)))
+
+    def share_found(self, placed: Placed, words: Sequence[int]) -> None:
+        """The same for the calls that have these words, whose sizes a run has found."""
+        if placed.sharing[0] is not None:
+            from .shared_calls import shared_calls  # noqa: PLC0415
+
+            self._set_heads(placed, shared_calls(placed.plan, self.backend.engine.threads, words))
+
+    def _set_heads(self, placed: Placed, shared: SharedCalls) -> None:
+        key, stride = placed.sharing
+        most = max(shared.stride, stride or 0)
+        is_shared = any(shared.heads.values()) and self._has_spaces((self.backend.engine.threads - 1) * most)
+        placed.sharing = key, most if is_shared else stride
+        for at, head in shared.heads.items():
+            placed.words[at] = placed.plan.words[at] | (head if is_shared else 0)
+
+    def _spaces(self, placed: Placed) -> tuple[int, int] | None:
+        """The address of other threads' workspaces, and the bytes between two; None: they have no part in what comes next."""
+        stride = placed.sharing[1]
+        return None if stride is None else (self._held["threads"][0] if stride else 0, stride)
 
     def _has_spaces(self, count: int) -> bool:
         """Whether there is memory for so many bytes of other threads' workspaces."""
@@ -356,6 +373,8 @@ class _WasmRun:
             if kind == "slot":
                 self.put((kind, number), self._executable.place_of(number, plan.bytes(i)))
         self.make_outputs([i for i in sizes.buffers if i in plan.program.outputs])
+        if sizes.words and (sizes.changed or self._placed.is_new):
+            self._executable.share_found(self._placed, sizes.words)
 
     def _address(self, buffer: int) -> int:
         place = self.plan.program.buffers[buffer].place

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from singe.extension import Dim, Plan, align, evaluate
@@ -21,24 +23,26 @@ PARTS_PER_THREAD: Final = 4
 
 
 class SharedCalls(NamedTuple):
-    """heads: the position of a call's head ↦ what is added to it. stride: the bytes of each other thread's workspace."""
+    """heads: the position of a call's head ↦ what is added to it; 0: one thread makes it. stride: the bytes of each other thread's workspace."""
 
     heads: Mapping[int, int]
     stride: int
 
 
-def shared_calls(plan: Plan, threads: int) -> SharedCalls:
-    """Those of a plan at its sizes."""
-    if threads == 1:
-        return SharedCalls({}, 0)
+def shared_calls(plan: Plan, threads: int, found: Sequence[int] | None = None) -> SharedCalls:
+    """Those of a plan at its sizes. found: only of the calls that have these words."""
+    groups = plan.program.groups
+    if found is not None:
+        groups = [groups[k] for k in {bisect_right(groups, at, key=itemgetter(0)) - 1 for at in found}]
     heads: dict[int, int] = {}
     most, total, stride = {**plan.sizes, **plan.program.bounds}, 0, 0
-    for at, kernel, rest, ports, _, _ in plan.program.groups:
+    for at, kernel, rest, ports, _, _ in groups:
         if kernel < 0:
             continue
+        heads[at] = 0
         code = plan.program.kernels[kernel]
         took = _number(code.flops, plan.sizes) // FLOPS_PER_US + _number(code.bytes, plan.sizes) // BYTES_PER_US
-        if took < CALL_US:
+        if threads == 1 or took < CALL_US:
             continue
         if not code.workspace:
             parts = threads * max(1, min(PARTS_PER_THREAD, took // (threads * PART_US)))
@@ -52,7 +56,7 @@ def shared_calls(plan: Plan, threads: int) -> SharedCalls:
         else:
             continue
         total += took
-    return SharedCalls(heads if total >= RUN_US else {}, stride)
+    return SharedCalls(heads if total >= RUN_US else dict.fromkeys(heads, 0), stride)
 
 
 def _number(dim: Dim, sizes: Mapping[str, int]) -> int:

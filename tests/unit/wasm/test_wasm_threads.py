@@ -72,6 +72,22 @@ def test_threads_answer_with_the_bits_of_one(case: str, threads: int, shares_all
             np.testing.assert_array_equal(made, wanted)
 
 
+def test_threads_share_calls_whose_sizes_a_run_finds() -> None:
+    def chosen(x: sg.Tensor, rows: sg.Tensor) -> sg.Tensor:
+        found = rows[sg.nonzero(x > 0, as_tuple=True)[0]]
+        return found @ found.transpose(0, 1)
+
+    rows = np.random.default_rng(1).standard_normal((512, 256)).astype(np.float32)
+    backend = native.WasmBackend()
+    backend.engine.threads = 2
+    device = EagerDevice(backend)
+    alone, together = (sg.compile(chosen, rows[:, 0], rows, device=d) for d in (opened(1), device))
+    for count in (3, 512, 512, 7, 400):
+        x = np.where(np.arange(512) < count, 1, -1).astype(np.float32)
+        np.testing.assert_array_equal(together(x, rows), alone(x, rows))
+        assert (backend.engine._team is None) == (count == 3)
+
+
 def meeting(traps: bool) -> bytes:
     """A module whose function waits in each of two parts for the other one to begin, so that two threads must take them."""
     body = Body(integers(2))
