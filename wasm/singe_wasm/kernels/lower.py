@@ -74,7 +74,6 @@ class Lowering:
         self.ports: Final = tuple(ports)
         self.lane = lane
         self.other: Final = other
-        self.beside = 1  # vectors that a turn of the vectorised loop takes
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
         self._lacking: Final = sizes.lacking
@@ -83,7 +82,7 @@ class Lowering:
         self._values: dict[tuple[Expr, Shift, bool], Tree] = {}
         self._varying: set[Expr] = set()
         self._leaves: dict[Expr, frozenset[Expr]] = {}
-        self._done: dict[tuple[Expr, int, Shift], Tree] = {}  # by the vectors of a turn; 0: one element
+        self._done: dict[tuple[Expr, Shift, int], Tree] = {}
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
         self._blocks: dict[tuple[Expr, Shift], Sequence[Tree]] = {}
         self._stores: dict[tuple[int, Expr, Expr, Shift, int], Tree] = {}
@@ -212,12 +211,16 @@ class Lowering:
             )
         return total, offset
 
+    def tree(self, e: Expr, shift: Shift, vectors: int) -> Tree:
+        """The expression in the four lanes of one of so many vectors beside each other; 0: as one value."""
+        return self.vector(e, shift, vectors) if vectors else self.scalar(e, shift)
+
     # --- scalars
 
     def scalar(self, e: Expr, shift: Shift = ()) -> Tree:
         """The expression as one value: that of the first lane, if lanes differ."""
         shift = self._relevant(e, shift)
-        key = (e, 0, shift)
+        key = (e, shift, 0)
         found = self._done.get(key)
         if found is None:
             found = self._done[key] = self._scalar(e, shift)
@@ -246,13 +249,13 @@ class Lowering:
 
     # --- vectors
 
-    def vector(self, e: Expr, shift: Shift = ()) -> Tree:
-        """The expression in four lanes."""
+    def vector(self, e: Expr, shift: Shift = (), vectors: int = 1) -> Tree:
+        """The expression in four lanes. vectors: how many beside each other a turn of the loop of lanes takes."""
         shift = self._relevant(e, shift)
-        key = (e, self.beside, shift)
+        key = (e, shift, vectors)
         found = self._done.get(key)
         if found is None:
-            found = self._done[key] = self._vector(e, shift) if self.varies(e) else self._splat(e, shift)
+            found = self._done[key] = self._vector(e, shift, vectors) if self.varies(e) else self._splat(e, shift)
         return found
 
     def _splat(self, e: Expr, shift: Shift) -> Tree:
@@ -269,39 +272,39 @@ class Lowering:
         one = self.scalar(e, shift)
         return Tree(simd.SPLAT[e.dtype], (one,), "v128", one.level)
 
-    def _vector(self, e: Expr, shift: Shift) -> Tree:
+    def _vector(self, e: Expr, shift: Shift, vectors: int) -> Tree:
         if e.word == "var":
             if e is not self.lane:
                 return self._values[e, shift, True]
             first = self.scalar(e, shift)
             return Tree(ops("i32x4.splat") + i32x4(0, 1, 2, 3) + ops("i32x4.add"), (first,), "v128", first.level)
         if e.word == "load":
-            return self._vector_load(e, shift)
+            return self._vector_load(e, shift, vectors)
         if e.word in ("shl", "shr") and not self.varies(e.args[1]):
-            args = (self.vector(e.args[0], shift), self.scalar(e.args[1], shift))
+            args = (self.vector(e.args[0], shift, vectors), self.scalar(e.args[1], shift))
             return Tree(simd.SHIFT_BY_ONE_AMOUNT[e.word, e.dtype], args, "v128", max(a.level for a in args))
         if e.word == "select":
             condition, a, b = e.args
             uniform = not self.varies(condition)
             args = (
-                self.vector(a, shift),
-                self.vector(b, shift),
-                self.scalar(condition, shift) if uniform else self.vector(condition, shift),
+                self.vector(a, shift, vectors),
+                self.vector(b, shift, vectors),
+                self.scalar(condition, shift) if uniform else self.vector(condition, shift, vectors),
             )
             code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
             return Tree(code, args, "v128", max(x.level for x in args))
         if (step := _step_of_polynomial(e)) is not None:
-            args = tuple([self.vector(a, shift) for a in step])
+            args = tuple([self.vector(a, shift, vectors) for a in step])
             return Tree(Body.multiply_then_add, args, "v128", max(a.level for a in args))
-        args = tuple([self.vector(a, shift) for a in e.args])
+        args = tuple([self.vector(a, shift, vectors) for a in e.args])
         return Tree(_vector_spelling(e), args, "v128", max([a.level for a in args]))
 
-    def _vector_load(self, e: Expr, shift: Shift) -> Tree:
+    def _vector_load(self, e: Expr, shift: Shift, vectors: int) -> Tree:
         assert self.lane is not None
         stored = self.ports[e.value].dtype
         step = lane_step(e.args[0], self.lane, self.varies)
         if step is None:
-            return self._looked_up(e, shift)
+            return self._looked_up(e, shift, vectors)
         assert isinstance(step, int)
         if self.other is not None and step and not memory.is_near(stored, step):
             along = dict(shift).get(self.other, 0)
@@ -309,7 +312,7 @@ class Lowering:
         if step == 1 and stored in memory.SIGN_OF_BYTES:
             place = dict(shift).get(self.lane, 0)
             first = place - place % 16
-            if place % 4 == 0 and first + 16 <= 4 * self.beside:
+            if place % 4 == 0 and first + 16 <= 4 * vectors:
                 return self._of_sixteen(e, shift, first)[place % 16 // 4]
         address, offset = self.address(e.value, e.args[0], shift)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step)
@@ -334,14 +337,14 @@ class Lowering:
             ]
         return self._blocks[e, shift]
 
-    def _looked_up(self, e: Expr, shift: Shift) -> Tree:
+    def _looked_up(self, e: Expr, shift: Shift, vectors: int) -> Tree:
         """A load at an index that each lane has computed."""
         stored = self.ports[e.value].dtype
         terms, constant = affine.linear(e.args[0])
         own = {atom: factor for atom, factor in terms.items() if self.varies(atom)}
         common = {atom: factor for atom, factor in terms.items() if atom not in own}
         address, _ = self.address(e.value, affine.from_linear(common, 0), shift)
-        places = self.vector(affine.from_linear(own, constant), shift)  # may be negative without the constant
+        places = self.vector(affine.from_linear(own, constant), shift, vectors)  # may be negative without the constant
         return Tree(memory.look_up(stored), (address, places), "v128", max(address.level, places.level))
 
     def _transposed(self, e: Expr, shift: Shift, along: int) -> Sequence[Tree]:
@@ -366,27 +369,27 @@ class Lowering:
 
     # --- stores
 
-    def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Tree:
+    def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vectors: int = 0) -> Tree:
         """A write; the node leaves nothing on the stack."""
-        key = (port, index, value, shift, self.beside if vector else 0)
+        key = (port, index, value, shift, vectors)
         found = self._stores.get(key)
         if found is None:
-            found = self._stores[key] = self._store(port, index, value, shift, vector)
+            found = self._stores[key] = self._store(port, index, value, shift, vectors)
         else:
             for a in found.args:  # as if there were another node
                 a.uses += 1
         return found
 
-    def _store(self, port: int, index: Expr, value: Expr, shift: Shift, vector: bool) -> Tree:
+    def _store(self, port: int, index: Expr, value: Expr, shift: Shift, vectors: int) -> Tree:
         address, offset = self.address(port, index, shift)
         stored = self.ports[port].dtype
-        if not vector:
+        if not vectors:
             return Tree(memory.store(stored, offset), (address, self.scalar(value, shift)), "i32", EFFECT)
         assert self.lane is not None
         step = lane_step(index, self.lane, self.varies)
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
-        return Tree(code, (address, self.vector(value, shift)), "i32", EFFECT)
+        return Tree(code, (address, self.vector(value, shift, vectors)), "i32", EFFECT)
 
 
 def _shuffled(a: Tree, b: Tree, *lanes: int) -> Tree:

@@ -80,18 +80,14 @@ class _KernelLoop:
 
 @dataclass
 class _Strip:
-    """A part of the vectorised loop: the vectors of one turn, as shifts, or one scalar."""
+    """A part of the vectorised loop: what one turn computes, as shifts, and how many vectors beside each other it takes along
+    the loop; 0: one element. The functions below take both."""
 
     shifts: tuple[Shift, ...]
-    vector: bool
+    vectors: int
     step: int
     limit: Int
     sure: bool
-
-    @property
-    def beside(self) -> int:
-        """The vectors of a turn that lie beside each other."""
-        return max(self.step // 4, 1)
 
 
 class _NestWriter:
@@ -179,9 +175,12 @@ class _NestWriter:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
         self._share(outer, wide)
-        versions = self._versions(self.grid[-1]) if wide else [(((),), False)]
+        versions = self._versions(self.grid[-1]) if wide else [(((),), 0)]
         roots = [
-            r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
+            r
+            for shifts, vectors in versions
+            for stage in self.kernel.stages
+            for r in self._roots(stage, shifts, vectors)
         ]
         self.w.hoist(roots, 0)
         with (
@@ -191,7 +190,7 @@ class _NestWriter:
             if wide:
                 self._run(self.grid[-1], self._point)
             else:
-                self._point(((),), False)
+                self._point(((),), 0)
 
     def _share(self, outer: Sequence[_KernelLoop], wide: bool) -> None:
         """Divide one grid loop among the parts; a vectorised loop is cut at whole turns of its longest strip, or at vectors
@@ -239,91 +238,88 @@ class _NestWriter:
                 end = extent - extent % step
                 if end > done:
                     limit = minimum(self.range[1], end) if shared else end
-                    strips.append(_Strip(shifts, count > 0, step, limit, not shared))
+                    strips.append(_Strip(shifts, count, step, limit, not shared))
                 done = end
             else:
                 limit = self.range[1] if shared else self.low.size(extent)
                 if count:
                     limit = loop.local + ((limit - loop.local) & -step) if within else limit & -step
                 done = extent - extent % 4 if isinstance(extent, int) else 0
-                strips.append(_Strip(shifts, count > 0, step, limit, False))
+                strips.append(_Strip(shifts, count, step, limit, False))
         return strips
 
-    def _run(self, loop: _KernelLoop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
+    def _run(self, loop: _KernelLoop, turn: Callable[[Sequence[Shift], int], None]) -> None:
         """The vectorised loop around `turn`."""
         self.w.set(loop.local, self.range[0] if loop is self.shared else 0)
         for s in self._strips(loop):
-            self.low.beside = s.beside
             with self.w.loop(loop.local, s.limit, s.step, sure=s.sure):
-                turn(s.shifts, s.vector)
+                turn(s.shifts, s.vectors)
 
-    def _versions(self, loop: _KernelLoop) -> Iterator[tuple[Sequence[Shift], bool]]:
+    def _versions(self, loop: _KernelLoop) -> Iterator[tuple[Sequence[Shift], int]]:
         """The strips of the vectorised loop, one after the other, as trees are asked for."""
         for s in self._strips(loop):
-            self.low.beside = s.beside
-            yield s.shifts, s.vector
+            yield s.shifts, s.vectors
 
     # --- one point of the grid
 
-    def _point(self, shifts: Sequence[Shift], vector: bool) -> None:
+    def _point(self, shifts: Sequence[Shift], vectors: int) -> None:
         scans = [s for s in self.kernel.stages if isinstance(s, Scan)]
         stores = [s for s in self.kernel.stages if isinstance(s, Store)]
         if scans:
-            self._scan(scans, stores, shifts, vector)
+            self._scan(scans, stores, shifts, vectors)
             return
         if len(stores) == len(self.kernel.stages):
-            self._stores(stores, shifts, vector)
+            self._stores(stores, shifts, vectors)
             return
         for stage in self.kernel.stages:
             assert not isinstance(stage, Scan)
-            roots = self._roots(stage, shifts, vector)
+            roots = self._roots(stage, shifts, vectors)
             if isinstance(stage, Reduce):
-                (self._fold_lanes if self.lane_is_inner else self._fold)(stage, shifts, vector)
+                (self._fold_lanes if self.lane_is_inner else self._fold)(stage, shifts, vectors)
             elif not stage.inner:
                 for root in roots:
                     self.w.push(root)
             else:
                 self.w.hoist(roots, self.folded)
-                self._inner(roots, partial(self._store, stage), shifts, vector, {})
+                self._inner(roots, partial(self._store, stage), shifts, vectors, {})
 
-    def _scan(self, scans: Sequence[Scan], stores: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
+    def _scan(self, scans: Sequence[Scan], stores: Sequence[Store], shifts: Sequence[Shift], vectors: int) -> None:
         """One walk over the inner loop, in its order."""
         stages: list[Stage] = [*scans, *stores]
-        roots = [root for stage in stages for root in self._roots(stage, shifts, vector)]
+        roots = [root for stage in stages for root in self._roots(stage, shifts, vectors)]
         for stage in scans:
             for shift in shifts:
-                self._start(stage, self._accumulator(stage, shift, vector), vector)
+                self._start(stage, self._accumulator(stage, shift, vectors), vectors)
         self.w.hoist(roots, self.folded)
 
-        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+        def turn(shifts: Sequence[Shift], vectors: int) -> None:
             for stage in scans:
                 for shift in shifts:
-                    self._combine(stage, self._accumulator(stage, shift, vector), shift, vector)
+                    self._combine(stage, self._accumulator(stage, shift, vectors), shift, vectors)
             for stage in stores:
-                self._store(stage, shifts, vector)
+                self._store(stage, shifts, vectors)
 
-        self._inner(roots, turn, shifts, vector, {})
+        self._inner(roots, turn, shifts, vectors, {})
 
-    def _stores(self, stages: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
+    def _stores(self, stages: Sequence[Store], shifts: Sequence[Shift], vectors: int) -> None:
         """All stores of a point. An element that one store overwrites and another one reads is loaded before."""
         written = {s.port for s in stages[:-1]}
         loads = [e for e in scalar.postorder([s.value for s in stages[1:]]) if e.word == "load" and e.value in written]
-        lower = self.low.vector if vector else self.low.scalar
-        self.w.hoist([lower(e, shift) for shift in shifts for e in loads], EFFECT - 1)
+        self.w.hoist([self.low.tree(e, shift, vectors) for shift in shifts for e in loads], EFFECT - 1)
         # Store by store: the calls of one that are independent of each other overlap.
         for stage in stages:
-            self._store(stage, shifts, vector)
+            self._store(stage, shifts, vectors)
 
-    def _store(self, stage: Store, shifts: Sequence[Shift], vector: bool) -> None:
+    def _store(self, stage: Store, shifts: Sequence[Shift], vectors: int) -> None:
         for shift in shifts:
-            self.w.push(self.low.store(stage.port, stage.index, stage.value, shift, vector))
+            self.w.push(self.low.store(stage.port, stage.index, stage.value, shift, vectors))
 
     def _inner(
         self,
         roots: Sequence[Tree],
-        turn: Callable[[Sequence[Shift], bool], None],
+        turn: Callable[[Sequence[Shift], int], None],
         shifts: Sequence[Shift],
-        vector: bool,
+        vectors: int,
         ranges: Ranges,
         unrolled: bool = False,
     ) -> None:
@@ -335,20 +331,20 @@ class _NestWriter:
             elif unrolled:
                 self.w.set(self.inner[-1].local, 0)
                 with self.w.scope():
-                    turn(shifts, vector)
+                    turn(shifts, vectors)
             else:
-                turn(shifts, vector)
+                turn(shifts, vectors)
 
-    def _roots(self, stage: Stage, shifts: Sequence[Shift], vector: bool) -> list[Tree]:
+    def _roots(self, stage: Stage, shifts: Sequence[Shift], vectors: int) -> list[Tree]:
         """The trees of a stage, for hoisting."""
         if isinstance(stage, Store):
-            versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vector) for s in shifts]
+            versions = self._lane_versions() if self.lane_is_inner and stage.inner else [(s, vectors) for s in shifts]
             return [self.low.store(stage.port, stage.index, stage.value, s, v) for s, v in versions]
         # The result of a Scan changes within the inner loop, so values that depend on it must not be hoisted out.
         level = self.folded + 1 if isinstance(stage, Scan) else self.folded
         for shift in shifts:
-            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), level, shift)
-        versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
+            self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vectors), level, shift)
+        versions = self._lane_versions() if self.lane_is_inner else [(s, vectors) for s in shifts]
         taps = self._taps(stage) if isinstance(stage, Reduce) else ((),)
         parts = [part for tap in taps for s, v in versions for part in self._parts(stage, (*s, *tap), v)]
         for part, count in Counter(parts).items():
@@ -356,21 +352,21 @@ class _NestWriter:
         ranges = self.ranges[stage.name].values() if isinstance(stage, Reduce) else ()
         return [*parts, *(self.low.scalar(e) for found in ranges for e in (found.start, found.stop))]
 
-    def _lane_versions(self) -> Iterator[tuple[Shift, bool]]:
-        return ((shift, vector) for shifts, vector in self._versions(self.inner[-1]) for shift in shifts)
+    def _lane_versions(self) -> Iterator[tuple[Shift, int]]:
+        return ((shift, vectors) for shifts, vectors in self._versions(self.inner[-1]) for shift in shifts)
 
-    def _accumulator(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> Value:
-        key = (stage.name, shift, vector)
+    def _accumulator(self, stage: Reduce | Scan, shift: Shift, vectors: int) -> Value:
+        key = (stage.name, shift, vectors > 0)
         if key not in self.accumulators:
-            self.accumulators[key] = self.w.declare("v128" if vector else simd.VALUE[stage.value.dtype])
+            self.accumulators[key] = self.w.declare("v128" if vectors else simd.VALUE[stage.value.dtype])
         return self.accumulators[key]
 
     # --- reductions
 
-    def _parts(self, stage: Reduce | Scan, shift: Shift, vector: bool) -> tuple[Tree, ...]:
+    def _parts(self, stage: Reduce | Scan, shift: Shift, vectors: int) -> tuple[Tree, ...]:
         """The operands if the stage is a multiply-add, otherwise the value."""
         parts = stage.value.args if _multiplies(stage) else (stage.value,)
-        return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
+        return tuple(self.low.tree(e, shift, vectors) for e in parts)
 
     def _taps(self, stage: Reduce) -> Sequence[Shift]:
         """The turns of the last inner loop, if their code is written one after the other: where they are few and light."""
@@ -384,9 +380,9 @@ class _NestWriter:
             return ((),)
         return [((loop.variable, k),) for k in range(extent)]
 
-    def _combine(self, stage: Reduce | Scan, into: Value, shift: Shift, vector: bool) -> None:
-        parts = self._parts(stage, shift, vector)
-        w, code = self.w, (simd.VECTOR if vector else simd.SCALAR)[stage.word][stage.value.dtype]
+    def _combine(self, stage: Reduce | Scan, into: Value, shift: Shift, vectors: int) -> None:
+        parts = self._parts(stage, shift, vectors)
+        w, code = self.w, (simd.VECTOR if vectors else simd.SCALAR)[stage.word][stage.value.dtype]
         if len(parts) == 2:
             w.multiply_add(into, *map(w.value, parts))
         elif into in self.nans:
@@ -399,10 +395,10 @@ class _NestWriter:
         else:
             w.fold(into, w.value(parts[0]), code)
 
-    def _start(self, stage: Reduce | Scan, into: Value, vector: bool) -> None:
+    def _start(self, stage: Reduce | Scan, into: Value, vectors: int) -> None:
         start = identity(stage.word, stage.value.dtype)
-        self.w.set(into, self.w.value(self.low.vector(start) if vector else self.low.scalar(start)))
-        if vector and isinstance(stage, Reduce) and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
+        self.w.set(into, self.w.value(self.low.tree(start, (), vectors)))
+        if vectors and isinstance(stage, Reduce) and stage.word in simd.AGAINST_NUMBER and stage.value.dtype is float32:
             self.nans[into] = self.w.i32x4(0)
 
     def _end(self, into: Value) -> None:
@@ -411,44 +407,44 @@ class _NestWriter:
         if seen is not None:
             self.w.set(into, seen | V128(number=into.number))
 
-    def _fold(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
-        roots = self._roots(stage, shifts, vector)
+    def _fold(self, stage: Reduce, shifts: Sequence[Shift], vectors: int) -> None:
+        roots = self._roots(stage, shifts, vectors)
         for shift in shifts:
-            self._start(stage, self._accumulator(stage, shift, vector), vector)
+            self._start(stage, self._accumulator(stage, shift, vectors), vectors)
         self.w.hoist(roots, self.folded)
         taps = self._taps(stage)
 
-        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+        def turn(shifts: Sequence[Shift], vectors: int) -> None:
             for tap in taps:
                 for shift in shifts:
-                    self._combine(stage, self._accumulator(stage, shift, vector), (*shift, *tap), vector)
+                    self._combine(stage, self._accumulator(stage, shift, vectors), (*shift, *tap), vectors)
 
-        self._inner(roots, turn, shifts, vector, self.ranges[stage.name], len(taps) > 1)
+        self._inner(roots, turn, shifts, vectors, self.ranges[stage.name], len(taps) > 1)
         for shift in shifts:
-            self._end(self._accumulator(stage, shift, vector))
+            self._end(self._accumulator(stage, shift, vectors))
 
-    def _fold_lanes(self, stage: Reduce, shifts: Sequence[Shift], vector: bool) -> None:
+    def _fold_lanes(self, stage: Reduce, shifts: Sequence[Shift], vectors: int) -> None:
         """Vectors along the last inner loop, folded across lanes into the scalar accumulator at the end."""
-        roots = self._roots(stage, shifts, vector)
-        total = self._accumulator(stage, (), False)
-        vectors = [self.w.declare("v128") for _ in range(self.unroll)]
-        self._start(stage, total, False)
-        for v in vectors:
-            self._start(stage, v, True)
+        roots = self._roots(stage, shifts, vectors)
+        total = self._accumulator(stage, (), 0)
+        totals = [self.w.declare("v128") for _ in range(self.unroll)]
+        self._start(stage, total, 0)
+        for v in totals:
+            self._start(stage, v, 1)
         self.w.hoist(roots, self.folded)
 
-        def turn(shifts: Sequence[Shift], vector: bool) -> None:
+        def turn(shifts: Sequence[Shift], vectors: int) -> None:
             for number, shift in enumerate(shifts):
-                self._combine(stage, vectors[number] if vector else total, shift, vector)
+                self._combine(stage, totals[number] if vectors else total, shift, vectors)
 
-        self._inner(roots, turn, shifts, vector, self.ranges[stage.name])
-        for v in vectors:
+        self._inner(roots, turn, shifts, vectors, self.ranges[stage.name])
+        for v in totals:
             self._end(v)
         dtype = stage.value.dtype
-        for other in vectors[1:]:
-            self.w.fold(vectors[0], other, simd.VECTOR[stage.word][dtype])
+        for other in totals[1:]:
+            self.w.fold(totals[0], other, simd.VECTOR[stage.word][dtype])
         for number in range(4):
-            lane = V128(vectors[0].push, simd.extract(dtype, number))
+            lane = V128(totals[0].push, simd.extract(dtype, number))
             self.w.fold(total, lane, simd.SCALAR[stage.word][dtype])
 
 

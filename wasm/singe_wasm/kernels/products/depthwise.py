@@ -200,7 +200,7 @@ class _Depthwise:
             self.low.accumulator(ACCUMULATOR, total, self.level + 1, shift)
         self.low.forget()
         for shift in shifts:
-            w.push(self.low.store(self.store.port, self.store.index, self.store.value, shift, vector))
+            w.push(self.low.store(self.store.port, self.store.index, self.store.value, shift, int(vector)))
 
     def _nearest(self, s: Stretch) -> int:
         """The input element of the block's first inside tap, relative to the start of its window without padding."""

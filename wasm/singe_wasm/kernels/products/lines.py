@@ -138,6 +138,6 @@ class _Lines(WinogradTiles[LineSchedule]):
         known = self.across.known
         surely = known is not None and known % s.reach == 0
         for i, shift in enumerate(shifts):
-            tree = self.low.store(store.port, store.index, store.value, shift, True)
+            tree = self.low.store(store.port, store.index, store.value, shift, 1)
             with w.when(self.x_at < self.across - s.dilation * i) if i and not surely else nullcontext():
                 w.push(tree)

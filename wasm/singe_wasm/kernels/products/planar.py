@@ -352,7 +352,7 @@ class _Planar:
         with w.scope():
             for (_, v), shift in shifts.items():
                 if v < whole:
-                    w.push(self.low.store(s.port, s.index, s.value, shift, True))
+                    w.push(self.low.store(s.port, s.index, s.value, shift, 1))
         for number in range(rest):
             w.set(self.edge_column, self.locals[-2] + (4 * whole + number))
             with w.when(self.edge_column < end) if end is not None else nullcontext():

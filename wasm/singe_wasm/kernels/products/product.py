@@ -423,7 +423,7 @@ class Product:
         if not self.wide:
             return []
         return [
-            self.low.store(s.port, s.index, s.value, self._shift(i, j), True)
+            self.low.store(s.port, s.index, s.value, self._shift(i, j), 1)
             for _, s in self.pieces
             for i in range(rows)
             for j in range(vectors)
@@ -465,7 +465,7 @@ class Product:
         (stop, s), *rest = pieces
         with self.w.when(self.column < stop - 4 * vector) if rest else nullcontext():
             for i in range(rows):
-                self.w.push(self.low.store(s.port, s.index, s.value, self._shift(i, vector), True))
+                self.w.push(self.low.store(s.port, s.index, s.value, self._shift(i, vector), 1))
             if rest:
                 self.w.otherwise()
                 self._vectors_of(rest, rows, vector)

@@ -303,7 +303,7 @@ class _Squares(WinogradTiles[SquareSchedule]):
             for number, local in enumerate(window):
                 self.low.accumulator(scalar.var(f"a{number}", float32), local, 4, shift)
         self.low.forget()
-        trees = [self.low.store(store.port, store.index, store.value, shift, True) for shift in shifts]
+        trees = [self.low.store(store.port, store.index, store.value, shift, 1) for shift in shifts]
         sure = 1 if self.across.known is None else self.across.known % wide or wide
         w.hoist(trees[:sure], 3)
         with w.loop(self.y_at, bottom, sure=True):
