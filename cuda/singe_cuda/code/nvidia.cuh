@@ -163,20 +163,32 @@ template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_ma
 struct packed_left { u32 larger[8], smaller[8]; };
 struct packed_right { u32 pairs[2][4]; };
 
-inline u32 upperHalves(f32 a, f32 b) { return __byte_perm(__float_as_uint(a), __float_as_uint(b), 0x7632); }
-inline f32 smallerPart(f32 x) { return fabsf(x) == __int_as_float(0x7f800000) ? 0 : x - __uint_as_float(__float_as_uint(x) & 0xffff0000); }
-inline u32 smallerPair(f32 a, f32 b) {
+inline u32 pairOf(f32 a, f32 b) {
   u32 pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(smallerPart(b)), "f"(smallerPart(a)));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
   return pair;
 }
-// The upper 16 bits of a float, and the rest of it rounded to 16.
+inline f32 rest(f32 x, u16 large) { return fabsf(x) == __int_as_float(0x7f800000) ? 0 : x - f32_of_bits(large); }
+inline u32 restsOf(f32 a, f32 b) {
+  const u32 large = pairOf(a, b);
+  return pairOf(rest(a, u16(large)), rest(b, u16(large >> 16)));
+}
+// Floats rounded to 16 bits, and what is left of them.
 inline vec4<u32> largerParts(const vec4<f32> &a, const vec4<f32> &b) {
-  return {upperHalves(a.x, b.x), upperHalves(a.y, b.y), upperHalves(a.z, b.z), upperHalves(a.w, b.w)};
+  return {pairOf(a.x, b.x), pairOf(a.y, b.y), pairOf(a.z, b.z), pairOf(a.w, b.w)};
 }
 inline vec4<u32> smallerParts(const vec4<f32> &a, const vec4<f32> &b) {
-  return {smallerPair(a.x, b.x), smallerPair(a.y, b.y), smallerPair(a.z, b.z), smallerPair(a.w, b.w)};
+  return {restsOf(a.x, b.x), restsOf(a.y, b.y), restsOf(a.z, b.z), restsOf(a.w, b.w)};
 }
+// The power of two that brings the largest of the units of four neighbouring lanes to 2^14, and the one that brings it back.
+inline f32 scaleOfUnits(const vec4<f32> &a, const vec4<f32> &b) {
+  const vec4<f32> both = max(abs(a), abs(b));
+  f32 most = fmaxf(fmaxf(both.x, both.y), fmaxf(both.z, both.w));
+  most = fmaxf(most, from_member(most, 1));
+  most = fmaxf(most, from_member(most, 2));
+  return __int_as_float(min(268 - (__float_as_int(most) >> 23), 253) << 23);
+}
+inline f32 powerBack(f32 power) { return __int_as_float((254 << 23) - __float_as_int(power)); }
 // Of the units of four neighbouring lanes.
 inline f32 sumOfUnits(const vec4<f32> &a, const vec4<f32> &b) {
   f32 sum = a.x + a.y + a.z + a.w + (b.x + b.y + b.z + b.w);
@@ -196,7 +208,7 @@ template <int N, int M> packed_left packedLeft(const array<vec4<u32>, N> *larger
   loadParts(found.smaller, smaller, at);
   return found;
 }
-// Numbers of 4 bits are those of 2^7 + number, of 8 bits those of 2^23 + number, less that and the zero: all of this is exact.
+// A number is that of 2^10 + number, less that and the zero: all of this is exact.
 template <int BITS, int ZERO, int N> packed_right packedRight(const array<vec4<u32>, N> *words, u32 at, u32 stride) {
   packed_right found;
   for (u32 half = 0; half < 2; half++) {
@@ -204,20 +216,16 @@ template <int BITS, int ZERO, int N> packed_right packedRight(const array<vec4<u
     const u32 *from = (const u32 *)words->parts + column;
     for (u32 k = 0; k < 4; k++) {
       u32 &to = found.pairs[half][k];
-      if constexpr (BITS == 4) {
-        const u32 pair = ((from[4 * stride * unit] >> (4 * k)) & 0x000f000f) | 0x43004300;
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(pair), "r"(0x3f803f80), "r"(0xc300c300 + ZERO * 0x10001));
-      } else {
-        const f32 low = __uint_as_float(__byte_perm(from[8 * stride * unit], 0x4b000000, 0x7440 + k));
-        const f32 high = __uint_as_float(__byte_perm(from[8 * stride * unit + 4 * stride], 0x4b000000, 0x7440 + k));
-        to = upperHalves(low - f32(8388608 + ZERO), high - f32(8388608 + ZERO));
-      }
+      u32 numbers;
+      if constexpr (BITS == 4) numbers = (from[4 * stride * unit] >> (4 * k)) & 0x000f000f;
+      else numbers = __byte_perm(from[8 * stride * unit], from[8 * stride * unit + 4 * stride], k | (4 + k) << 8) & 0x00ff00ff;
+      asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(to) : "r"(numbers | 0x64006400), "r"(0x64006400 + ZERO * 0x10001));
     }
   }
   return found;
 }
 inline void multiplyPairs(f32 *s, const u32 *a, const u32 *b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 inline subgroup_matrix_result<f32, 16, 16> multiplyPacked(const packed_left &a, const packed_right &b) {
@@ -228,17 +236,18 @@ inline subgroup_matrix_result<f32, 16, 16> multiplyPacked(const packed_left &a, 
     for (int half = 0; half < 2; half++) multiplyPairs(d.sums + 4 * half, a.larger + 4 * step, b.pairs[half] + 2 * step);
   return d;
 }
-// The scales of 16 columns, and of 16 rows what is subtracted.
-template <class M, int N> M addScaled(const M &c, const M &dot, const array<vec4<f32>, N> *scales, u32 at) {
+// At 16 rows and 16 columns.
+template <class M, int R, int N> M addScaled(
+    const M &c, const M &dot, const array<f32, R> *rows, u32 row, const array<vec4<f32>, N> *columns, u32 at) {
   M d;
-  const f32 *from = (const f32 *)(scales->parts + at) + 2 * (threadIdx.x & 3);
-  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] + from[(k & 1) + (k & 4 ? 8 : 0)] * dot.sums[k];
+  const f32 *across = (const f32 *)(columns->parts + at) + 2 * (threadIdx.x & 3), *down = rows->parts + row + ((threadIdx.x & 31) >> 2);
+  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] + down[k & 2 ? 8 : 0] * across[(k & 1) + (k & 4 ? 8 : 0)] * dot.sums[k];
   return d;
 }
-template <class M, int R, int N> M lessZeros(const M &c, const array<f32, R> *rows, u32 row, const array<vec4<f32>, N> *zeros, u32 at) {
+template <class M, int R, int N> M lessZeros(const M &c, const array<f32, R> *rows, u32 row, const array<vec4<f32>, N> *columns, u32 at) {
   M d;
-  const f32 *from = (const f32 *)(zeros->parts + at) + 2 * (threadIdx.x & 3), *down = rows->parts + row + ((threadIdx.x & 31) >> 2);
-  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] - down[k & 2 ? 8 : 0] * from[(k & 1) + (k & 4 ? 8 : 0)];
+  const f32 *across = (const f32 *)(columns->parts + at) + 2 * (threadIdx.x & 3), *down = rows->parts + row + ((threadIdx.x & 31) >> 2);
+  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] - down[k & 2 ? 8 : 0] * across[(k & 1) + (k & 4 ? 8 : 0)];
   return d;
 }
 

@@ -42,17 +42,17 @@ INTEGER_RATES: Final[Mapping[MatrixCut, Rate]] = {
 }
 """The same for products of 8-bit integers, fitted to nine of 75 million to 69 billion multiply-adds on an H200."""
 PACKED_RATES: Final[Mapping[MatrixCut, Rate]] = {
-    MatrixCut(128, 128, 32, 64, 32): Rate(0.818, 0.0135, 8.06),
-    MatrixCut(64, 128, 32, 32, 32): Rate(0.597, 0.00773, 4.98),
-    MatrixCut(64, 128, 64, 32, 32): Rate(0.803, 0.0154, 3.9),
-    MatrixCut(64, 64, 64, 32, 32): Rate(0.426, 0.0104, 2.62),
-    MatrixCut(64, 64, 128, 32, 32): Rate(0.812, 0.0196, 1.43),
-    MatrixCut(32, 64, 192, 32, 32): Rate(0.656, 0.0126, 2.26),
-    MatrixCut(32, 64, 256, 32, 32): Rate(0.82, 0.0192, 1.21),
-    MatrixCut(16, 64, 128, 16, 32): Rate(0.281, 0.00567, 0.914),
-    MatrixCut(16, 64, 192, 16, 32): Rate(0.325, 0.00777, 2.42),
-    MatrixCut(16, 64, 256, 16, 32): Rate(0.369, 0.0114, 1.31),
-    MatrixCut(16, 64, 32, 16, 32): Rate(0.251, 0.00135, 2.72),
+    MatrixCut(128, 128, 32, 64, 32): Rate(0.727, 0.0139, 5.54),
+    MatrixCut(64, 128, 32, 32, 32): Rate(0.485, 0.00949, 4.88),
+    MatrixCut(64, 128, 64, 32, 32): Rate(0.805, 0.0148, 3.62),
+    MatrixCut(64, 64, 64, 32, 32): Rate(0.422, 0.0102, 2.39),
+    MatrixCut(64, 64, 128, 32, 32): Rate(0.93, 0.0196, 1.4),
+    MatrixCut(32, 64, 192, 32, 32): Rate(0.659, 0.0122, 2.01),
+    MatrixCut(32, 64, 256, 32, 32): Rate(0.978, 0.019, 1.12),
+    MatrixCut(16, 64, 128, 16, 32): Rate(0.262, 0.00576, 0.9),
+    MatrixCut(16, 64, 192, 16, 32): Rate(0.343, 0.00786, 2.16),
+    MatrixCut(16, 64, 256, 16, 32): Rate(0.351, 0.0115, 1.05),
+    MatrixCut(16, 64, 32, 16, 32): Rate(0.27, 0.00134, 2.42),
 }
 """The same for products of floats by packed weights, whose depth is that of all slices of a workgroup; fitted to 35 of 4 bits, in blocks
 of 32, on an H200: `gpu.py matrices --device cuda:0 --kind int4`."""

@@ -21,6 +21,8 @@ WARM_UP_SECONDS: Final = 0.02
 TIMING_SECONDS: Final = 0.02
 """Seconds for which all texts are timed."""
 TURNS: Final = (3, 15)
+LEAST_SECONDS: Final = 1e-9
+"""The least time: that of a launch between two equal timestamps."""
 LAUNCHES_PER_WAIT: Final = 32
 """Launches per wait on a GPU without timestamps."""
 
@@ -109,7 +111,7 @@ def _in_turns(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
 def _once(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
     """The seconds of each launch, by the GPU's own clock if it has one."""
     if gpu.has_timestamps:
-        return [seconds for _, seconds, _ in gpu.timed(launches).commands]
+        return [max(seconds, LEAST_SECONDS) for _, seconds, _ in gpu.timed(launches).commands]
     found = []
     for launch in launches:
         start = time.perf_counter()

@@ -1,9 +1,9 @@
 """The template for products of many rows by packed weights, on subgroup matrices of 16 bits with float32 sums.
 
 A workgroup brings parts of the depth to workgroup memory: 32 of it for each `slice` of its subgroups. Weights stay packed there; a
-subgroup unpacks those that it multiplies, as whole numbers, which 16 bits hold exactly. A number of a row is the sum of two of 16 bits,
-with an error of 2⁻¹⁷ of it, so that two products are one. The sums of 32 along the depth, which have one scale and one zero, are then
-scaled and added. At the end the slices' sums go through workgroup memory to store_c.
+subgroup unpacks those that it multiplies, as whole numbers, which 16 bits hold exactly. The 32 numbers of a row are scaled by a power of
+two that brings them into the range of 16 bits, where each is the sum of two, with 22 digits: two products are one. Their sums, which
+have one scale and one zero, are then scaled in float32 and added. At the end the slices' sums go through workgroup memory to store_c.
 
 The order along the depth is free, as long as both operands have the same: a unit of eight neighbours is four pairs of numbers four
 apart, which is how the numbers of a word come out of it.
@@ -79,6 +79,7 @@ class _PackedMatrixText:
         shader.shared("smaller", "vec4<u32>", 2 * self.units)
         shader.shared("words", "vec4<u32>", 2 * self.slices * self.lines * self.stride)
         shader.shared("scales", "vec4<f32>", 2 * self.slices * self.fours)
+        shader.shared("row_scales", "f32", 2 * self.slices * cut.rows)
         if self.zero:
             shader.shared("offsets", "vec4<f32>", 2 * self.slices * self.fours)
             shader.shared("row_sums", "f32", 2 * self.slices * cut.rows)
@@ -169,14 +170,17 @@ class _PackedMatrixText:
     def _put(self, out: Statements, half: str) -> None:
         rows = self.cut.rows
         for turn, piece in self._pieces(self.units):
-            both = f"next_a{turn}_0, next_a{turn}_1"
+            units = [f"next_a{turn}_{side}" for side in range(UNIT // VECTOR_LENGTH)]
+            scale = out.let(f"scale{turn}", f"scaleOfUnits({', '.join(units)})")
             for name in ("larger", "smaller"):
-                out.put(f"{name}[i32({half}) * {self.units}i + {piece}] = {name}Parts({both});")
+                scaled = ", ".join(f"{unit} * {scale}" for unit in units)
+                out.put(f"{name}[i32({half}) * {self.units}i + {piece}] = {name}Parts({scaled});")
+            sums = {"row_scales": f"powerBack({scale})"}
             if self.zero:
-                out.put(f"let sum{turn} = sumOfUnits({both});")
-                with out.scope(f"if ({piece} % {_UNITS}i == 0i)") as first:
-                    at = f"i32({half}) * {self.slices * rows}i + {piece} / {_UNITS}i"
-                    first.put(f"row_sums[{at}] = sum{turn};")
+                sums["row_sums"] = out.let(f"sum{turn}", f"sumOfUnits({', '.join(units)})")
+            with out.scope(f"if ({piece} % {_UNITS}i == 0i)") as first:
+                for name, text in sums.items():
+                    first.put(f"{name}[i32({half}) * {self.slices * rows}i + {piece} / {_UNITS}i] = {text};")
         for name, _, count in self._tables():
             for turn, piece in self._pieces(count):
                 with self._within(out, turn, piece, count) as some:
@@ -207,11 +211,13 @@ class _PackedMatrixText:
             at = f"{part} * {self.lines * self.stride}u + {side}"
             out.put(f"let b{j} = packedRight<{p.bits}, {self.whole}>(&words, {at}, {self.stride}u);")
             for i in self.down:
-                scales = f"&scales, {part} * {self.fours}u + {side}"
-                out.put(f"c{i}_{j} = addScaled(c{i}_{j}, multiplyPacked(a{i}, b{j}), {scales});")
+                row, columns = f"{part} * {cut.rows}u + upper + {i * MATRIX_SIDE}u", f"{part} * {self.fours}u + {side}"
+                total = f"c{i}_{j}"
+                out.put(
+                    f"{total} = addScaled({total}, multiplyPacked(a{i}, b{j}), &row_scales, {row}, &scales, {columns});"
+                )
                 if self.zero:
-                    rows = f"&row_sums, {part} * {cut.rows}u + upper + {i * MATRIX_SIDE}u"
-                    out.put(f"c{i}_{j} = lessZeros(c{i}_{j}, {rows}, &offsets, {part} * {self.fours}u + {side});")
+                    out.put(f"{total} = lessZeros({total}, &row_sums, {row}, &offsets, {columns});")
 
     def _drain(self, out: Statements, in_quads: bool) -> None:
         """Write the sums of all slices to workgroup memory, and their totals to store_c."""
