@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 from ..errors import InputError
 from ..runtime.device import Device
@@ -11,7 +12,10 @@ from .medium import is_list
 
 
 class AnyTask:
-    """kind: its name. settings: what a call may choose, and the defaults. held: its models, until it is closed."""
+    """kind: its name. settings: what a call may choose, and the defaults. held: its models, until it is closed.
+    streams_texts: whether `stream` takes a text as it is."""
+
+    streams_texts: ClassVar[bool] = False
 
     def __init__(self, kind: str, settings: Mapping[str, Any], held: object) -> None:
         self.kind = kind
@@ -58,6 +62,12 @@ class AnyTask:
 
     def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Any]:
         """The answers for the frames of a video, or for blocks of a sound, one after the other, as they come. `landmarks` follows what it found."""
+        whole = isinstance(frames, (str, bytes, Path, Mapping)) or getattr(frames, "ndim", 2) < 2
+        if not isinstance(frames, Iterable) or (whole and not (self.streams_texts and isinstance(frames, str))):
+            raise InputError(
+                f"{self.kind}: stream: got a {type(frames).__name__}, expected a list or a generator of parts, such as blocks of samples; "
+                "what is there as a whole is for a call of the task itself"
+            )
         return self._stream(frames, self._chosen(settings))
 
     def _stream(self, frames: Iterable[Any], settings: Mapping[str, Any]) -> Iterator[Any]:

@@ -127,6 +127,9 @@ WRONG: Final[dict[str, tuple[Any, int | None, str]]] = {
     "samples that are no numbers": (np.array([np.nan]), 16000, "samples that are not finite"),
     "integers as floats": (np.full(3, 20000.0), 16000, "or above 100; expected numbers around −1 to 1; give int16"),
     "a text": (b"no sound at all", None, "neither a .wav nor a .flac file"),
+    "an empty file": (b"", None, "sound: the file is empty"),
+    "a picture": (Path(__file__).parents[3] / "docs" / "digits.png", None, "digits.png: a picture, expected a sound"),
+    "a sample a second": (wav_bytes(np.zeros(3), 1), None, "at 1 Hz, .*, at 1000 to 1000000 Hz"),
     "no file": ("nothing.wav", None, "nothing.wav"),
 }
 

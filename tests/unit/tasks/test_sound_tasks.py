@@ -130,6 +130,9 @@ def test_notes_are_of_a_whole_sound(tmp_path: Path) -> None:
     voices = sg.task("voices", of("voices"), device="numpy")
     with pytest.raises(InputError, match="does not say how many samples are a second"):
         next(voices.stream([talk()]))
+    for whole in (talk(), "talk.wav", {"array": talk(), "sampling_rate": RATE}, None):
+        with pytest.raises(InputError, match=r"voices: stream: got a .*, expected a list or a generator of parts"):
+            voices.stream(whole)
     with pytest.raises(InputError, match="a block of 16000 samples a second, expected 8000"):
         list(voices.stream([Sound(talk(), 8000), Sound(talk(), RATE)]))
 

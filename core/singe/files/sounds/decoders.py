@@ -8,16 +8,20 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
+from ..pictures import SUFFIXES as PICTURES
 from .sound import PART, RATES, Sound, check_frames, mixed
 
 
 def decoded(data: bytes, name: object) -> Sound:
     """The sound in the bytes of a file, by the first package that is installed and reads it; name: how errors name it."""
+    if Path(str(name)).suffix.lower() in PICTURES:
+        raise InputError(f"{name}: a picture, expected a sound")
     problems: list[str] = []
     for package, parts_of in DECODERS.items():
         try:

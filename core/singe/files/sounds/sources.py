@@ -67,6 +67,8 @@ def blocks_at(rate: int, blocks: Iterable[Any], sampling_rate: int | None = None
 
 
 def _read(data: bytes, name: object) -> Sound:
+    if not data:
+        raise InputError(f"{name}: the file is empty; expected a sound")
     return READERS.get(data[:4], decoded)(data, name)
 
 

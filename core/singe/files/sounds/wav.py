@@ -42,7 +42,8 @@ def read_wav(data: bytes, name: object) -> Sound:
     if rate not in RATES or not channels or bits not in BITS.get(kind, ()):
         raise InputError(
             f"{name}: {channels} channels of {bits} bits at {rate} Hz, encoded as format {kind}; expected integers of 8, 16, "
-            "24 or 32 bits (format 1), floats of 32 or 64 (3), A-law (6) or µ-law (7): convert it, as with `ffmpeg -i FILE -c:a pcm_s16le NEW.wav`"
+            f"24 or 32 bits (format 1), floats of 32 or 64 (3), A-law (6) or µ-law (7), at {RATES[0]} to {RATES[-1]} Hz: "
+            "convert it, as with `ffmpeg -i FILE -c:a pcm_s16le NEW.wav`"
         )
     width = bits // 8
     body = body[: len(body) // (width * channels) * width * channels]

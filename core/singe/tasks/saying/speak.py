@@ -89,6 +89,8 @@ class SpeakTask(AnyTask):
     voice.
     """
 
+    streams_texts = True
+
     def __init__(self, voice: PiperVoice, name: str, words: Path | None, licence: str = "") -> None:
         super().__init__("speak", _SETTINGS, voice)
         self.info: Final = TaskSpec("speak", SpeechInput(voice.description), "piper", licence=licence)

@@ -87,6 +87,8 @@ class TranslateTask(AnyTask):
     side by side; without it, as the model's files say. A text that is longer than the model is read in windows, cut between sentences.
     """
 
+    streams_texts = True
+
     def __init__(
         self, model: SourceReader, texts: PairTexts, vocabulary: int, most: int, name: str, licence: str = ""
     ) -> None:
