@@ -7,7 +7,7 @@ before costs little more than what the backend does for it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import FunctionType, NoneType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -226,37 +226,24 @@ class EagerDevice(Device):
             return self.backend.describe()
 
     def memory(self) -> MemoryUse:
-        memory = getattr(self.backend, "memory", None)
-        with self.lock:
-            return super().memory() if memory is None else memory()
+        return self._of_backend("memory", super().memory)
 
     def clean(self) -> None:
-        clean = getattr(self.backend, "clean", None)
-        with self.lock:
-            if clean is not None:
-                clean()
+        self._of_backend("clean", super().clean)
 
     def reset_peak(self) -> None:
-        reset_peak = getattr(self.backend, "reset_peak", None)
-        with self.lock:
-            if reset_peak is not None:
-                reset_peak()
+        self._of_backend("reset_peak", super().reset_peak)
 
     def configure(self, memory: Memory) -> None:
-        configure = getattr(self.backend, "configure", None)
-        with self.lock:
-            if configure is None:
-                super().configure(memory)
-            else:
-                configure(memory)
+        self._of_backend("configure", super().configure, memory)
 
     def use_threads(self, count: int) -> None:
-        use_threads = getattr(self.backend, "use_threads", None)
+        self._of_backend("use_threads", super().use_threads, count)
+
+    def _of_backend(self, name: str, default: Callable[..., Any], *args: Any) -> Any:
+        """What an optional method of the backend gives, or the default of devices where it has none; either under the lock."""
         with self.lock:
-            if use_threads is None:
-                super().use_threads(count)
-            else:
-                use_threads(count)
+            return getattr(self.backend, name, default)(*args)
 
     def prepare(self, program: ProgramData) -> Executable:
         with self.lock:

@@ -7,11 +7,12 @@ import pytest
 from devices import RUNNERS
 from networks.random_graphs.drawn import compare
 
+import singe as sg
 from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
 from singe.compiler.rewrite import rewrite
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
-from singe.errors import OutOfRange
+from singe.errors import OutOfRange, ShapeError
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes
 from singe.ir.arrays import convert
 from singe.ops import ROWS
@@ -174,6 +175,18 @@ def test_indices_may_be_uint64(device_name: str) -> None:
     x, index = b.input("x", (4,), float32), b.input("i", (N,), uint64)
     graph = Graph((x, index), (b.gather(x, index, axis=0),), ("y",))
     compare(device_name, graph, [[numbers(4), np.array([3, 0, 1], np.uint64)]])
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm"])
+@pytest.mark.parametrize("what", ["pool", "conv"])
+def test_a_run_refuses_a_window_that_does_not_fit_its_open_axis(device_name: str, what: str) -> None:
+    def function(x: sg.Tensor) -> sg.Tensor:
+        return x.max_pool2d(3) if what == "pool" else x.conv2d(sg.tensor(numbers(2, 1, 3, 3)))
+
+    model = sg.Model.of(function, {"x": (1, 1, "N", 4)}, device_name)
+    assert model(numbers(1, 1, 3, 4)).shape[2] == 1
+    with pytest.raises(ShapeError, match=f"{what}: the window .* is larger than the padded input"):
+        model(numbers(1, 1, 2, 4))
 
 
 @RUNNERS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...dtypes import FLOATS, NUMBERS, bool_, int32, int64
@@ -19,7 +19,7 @@ from ...ir.affine import flatten
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr, const, select, size
-from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
+from ...shapes import Dim, Shape, at_least, ceildiv, dim_max, dim_min, require, show
 from ..kinds import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 
 
@@ -31,6 +31,28 @@ def window_reach(window: int, dilation: int) -> int:
 def window_size(d: Dim, window: int, stride: int, dilation: int, before: Dim, after: Dim) -> Dim:
     """How many positions a window has along an axis."""
     return (d + before + after - window_reach(window, dilation)) // stride + 1
+
+
+def window_sizes(
+    what: str, x: Shape, window: Sequence[int], lengths: Iterable[tuple[Dim, int, int, int, Dim, Dim]]
+) -> Shape:
+    """How many positions a window has along axes of x, each with what `window_size` takes; ShapeError if it does not fit one, which
+    the run finds where that depends on sizes. what: the op, in errors."""
+    sizes: list[Dim] = []
+    for d, length, stride, dilation, before, after in lengths:
+        reach = window_reach(length, dilation)
+        room = d + before + after - reach
+        if not _fits(d, room, reach):
+            require(room, f"{what}: the window {tuple(window)} is larger than the padded input {show(x)}")
+        sizes.append(window_size(d, length, stride, dilation, before, after))
+    return tuple(sizes)
+
+
+def _fits(d: Dim, room: Dim, reach: int) -> bool:
+    """Whether a window fits an axis in every run, or the axis is empty: there are no windows then."""
+    if isinstance(room, int):
+        return room >= 0 or d == 0
+    return reach == 1 or (at_least(room, 0, named=1) and at_least(room, -1))
 
 
 def ceiling(d: Dim, reach: int, stride: int, before: Dim, after: Dim) -> Dim:
@@ -53,10 +75,8 @@ def pool_shape(
         raise ShapeError(
             f"pool: window, strides, dilations and pads must name all {len(x.shape)} axes of {show(x.shape)}"
         )
-    out = tuple(window_size(*facts) for facts in zip(x.shape, window, strides, dilations, before, after, strict=True))
-    if any(isinstance(n, int) and n <= 0 and d != 0 for n, d in zip(out, x.shape, strict=True)):
-        raise ShapeError(f"pool: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
-    return out
+    lengths = zip(x.shape, window, strides, dilations, before, after, strict=True)
+    return window_sizes("pool", x.shape, window, lengths)
 
 
 def _index_shape(x: Shaped, *, column_major: bool = False, **facts: Any) -> Shape:

@@ -18,8 +18,8 @@ from ...errors import ShapeError
 from ...ir import affine
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
-from ...shapes import Shape, at_least, broadcast, dim_max, product, require, same, show
-from ..folds.window import window_reach, window_size
+from ...shapes import Shape, broadcast, dim_max, product, same, show
+from ..folds.window import window_sizes
 from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..movement.move import project
 from .transposed import conv_or_dot, resized, transposed_last
@@ -133,15 +133,8 @@ def _conv_shape(
             f"conv: {channels} channels in {group} group(s) do not fit weights for {w.shape[-2]} channels per group and {outputs} outputs"
         )
     window = [d for d in w.shape[:-2] if isinstance(d, int)]
-    facts = [*zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)]
-    for d, length, _, dilation, low, high in facts:
-        reach = window_reach(length, dilation)
-        room = d + low + high - reach
-        fits_unless_empty = at_least(room, 0, named=1) and at_least(room, -1)
-        # Windows of one element fit an empty axis, and so do those that fit all others: there are none.
-        if reach > 1 and d != 0 and not fits_unless_empty:
-            require(room, f"conv: the window {tuple(window)} is larger than the padded input {show(x.shape)}")
-    return (x.shape[0], *(window_size(*f) for f in facts), outputs)
+    lengths = zip(x.shape[1:-1], window, strides, dilations, before, after, strict=True)
+    return (x.shape[0], *window_sizes("conv", x.shape, window, lengths), outputs)
 
 
 def _conv_nest(

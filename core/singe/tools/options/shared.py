@@ -11,6 +11,7 @@ from .values import fixed, numbers, positive, shape, sides, state
 
 LAYOUTS: Final = ("nchw", "nhwc")
 ACTIVATIONS: Final = ("float32", "int16", "int8")
+"""Those of a Program's that a command offers."""
 OF_CONVERSATIONS: Final = ("context", "cache_dtype", "chat_template")
 OF_LANGUAGE: Final = (*OF_CONVERSATIONS, "activations")
 """What sg.language.load takes by the same names."""
@@ -53,7 +54,7 @@ def add_language(add: Callable[..., Any], of: str) -> None:
     """Those of OF_LANGUAGE. add: as above."""
     add_conversations(add, of)
     add(
-        "--activations", choices=("float32", "int16", "int8"),
+        "--activations", choices=ACTIVATIONS,
         help=f"{of}the type in which wasm computes products with packed weights: int8 counts 8 bits where weights have 4, faster and less "
         "accurate (default: int16)",
     )  # fmt: skip
