@@ -11,7 +11,7 @@
 
 import { SingeError } from "../program/singe-format.js";
 import { Resampler } from "../singe-sound.js";
-import { rateOfStream, samplesOf } from "./singe-task-sources.js";
+import { heard, rateOfStream, samplesOf } from "./singe-task-sources.js";
 import { notesIn, turnsOf, VoiceFollower, voicesIn, windowsOf, WordFollower } from "./singe-task-sounds-rules.js";
 
 /** About so many samples go through the Program at once. */
@@ -271,7 +271,7 @@ function follow(info, run, chosen, source, found) {
   let stopped = false;
   const follows = async () => {
     for await (const block of source) {
-      const now = answer(await through.push(resampler.push(block)), through.count, false);
+      const now = answer(await through.push(resampler.push(heard(block))), through.count, false);
       if (stopped) return;
       found(now);
     }

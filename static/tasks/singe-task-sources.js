@@ -10,6 +10,8 @@ import { decoded, resample, soundToTensor } from "../singe-sound.js";
 
 /** @param {string} what */
 const refuse = (what) => new SingeError("input", `sound: ${what}`);
+/** The largest sample that is taken for one of a sound. */
+const LOUDEST = 100;
 const NO_RATE = "an array does not say how many samples are a second: give sampling_rate: 16000, or as it is";
 
 /**
@@ -33,7 +35,16 @@ export async function samplesOf(source, rate, given, signal) {
     throw refuse(`expected an address, a Blob, an AudioBuffer, { samples, sampleRate }, or an array with sampling_rate, got ${shown}`);
   }
   if (!own) throw refuse(NO_RATE);
-  return resample(samples, own, rate);
+  return resample(heard(samples), own, rate);
+}
+
+/**
+ * Samples, if they are numbers that a sound can have.
+ * @param {ArrayLike<number>} samples
+ */
+export function heard(samples) {
+  if (Array.prototype.every.call(samples, (sample) => Math.abs(sample) <= LOUDEST)) return samples;
+  throw refuse(`samples that are not finite, or above ${LOUDEST}; expected numbers around −1 to 1`);
 }
 
 /**

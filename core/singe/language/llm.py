@@ -17,6 +17,7 @@ import numpy as np
 from ..compiler.target import execution_of
 from ..dtypes import HELD_IN
 from ..errors import InputError
+from ..hints import spelt_like
 from ..model.kept import KeptFile
 from ..model.model import Model
 from ..nn import Module
@@ -321,7 +322,8 @@ class LanguageModel:
         """The options of `generate`, checked for what follows a prompt. messages, tools: of which a template made it."""
         unknown = [k for k in options if k not in _OPTIONS]
         if unknown:
-            raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
+            near = spelt_like(unknown[0], _OPTIONS)
+            raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}{near}")
         stop, shift = options.get("stop", ()), options.get("shift", False)
         if type(shift) is not bool:
             raise InputError(f"shift: got {shift!r:.40}, expected True or False")

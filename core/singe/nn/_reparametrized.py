@@ -100,6 +100,8 @@ def lora(module: M, rank: int = 8, alpha: float = 8.0, patterns: Sequence[str] =
     patterns: of the paths of weights with two axes or more, as in `freeze`, such as "*.self_attn.*"; by default the weights
     of all Linear layers. `merged` gives the module with the sums as its weights.
     """
+    if not isinstance(module, Module):
+        raise InputError(f"lora: got {module!r:.40}, expected a Module, as sg.nn.Linear is")
     if rank < 1:
         raise InputError(f"lora: the rank is {rank}, expected 1 or more")
     state, parts = module.state_dict(), dict(module.named_modules())

@@ -7,7 +7,7 @@
 /** @import { Begin, Chosen } from "../singe-task-runner.js" */
 
 import { Resampler } from "../../singe-sound.js";
-import { isStream, rateOfStream, samplesOf } from "../singe-task-sources.js";
+import { heard, isStream, rateOfStream, samplesOf } from "../singe-task-sources.js";
 
 /**
  * hear: add samples; soFar: the text, whose last parts may change; finish: write down all that is left, and call after each part that is
@@ -113,7 +113,7 @@ async function listen(course, blocks, { own, rate, live }, tell, signal) {
   let fresh = 0;
   for await (const block of blocks) {
     if (signal.aborted) return;
-    const samples = resampler.push(block);
+    const samples = resampler.push(heard(block));
     course.hear(samples);
     fresh += samples.length;
     if (fresh < live * rate) continue;

@@ -40,6 +40,16 @@ def test_segments_are_those_of_silero() -> None:
     assert found == [MAKERS["whole"], MAKERS["strict"], MAKERS["events"]]
 
 
+def test_samples_that_no_sound_has_are_refused() -> None:
+    body = f"""
+    const {{ samplesOf }} = await import("{TASKS}/singe-task-sources.js");
+    const refused = (value) => samplesOf([0, value], 16000, 16000).then(String, (error) => error.message);
+    return [await refused(NaN), await refused(1e4), (await samplesOf([0, 1], 16000, 16000)).length];
+    """
+    told = "sound: samples that are not finite, or above 100; expected numbers around −1 to 1"
+    assert node(body) == [told, told, 2]
+
+
 def test_notes_are_those_of_basic_pitch() -> None:
     scores = {name: values.ravel().tolist() for name, values in key_scores().items()}
     body = f"""{RULES}

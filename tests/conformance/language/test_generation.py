@@ -220,6 +220,8 @@ def test_ids_out_of_range_are_refused(llm: sg.language.LanguageModel, ids: list[
 def test_unknown_options_are_refused(llm: sg.language.LanguageModel) -> None:
     with pytest.raises(sg.InputError, match="there is no option heat; there are max_tokens"):
         llm.session().generate("hello", heat=1)
+    with pytest.raises(sg.InputError, match=r"; did you mean temperature\?$"):
+        llm.session().generate("hello", temprature=1)
     with pytest.raises(sg.InputError, match="stop: got"):
         llm.generate("hello", stop=[""])
     with pytest.raises(sg.InputError, match="stop: got"):

@@ -109,6 +109,8 @@ def test_more_can_be_learned_beside_the_differences() -> None:
 
 
 def test_what_lora_cannot_do_is_refused() -> None:
+    with pytest.raises(sg.InputError, match="lora: got 'x', expected a Module"):
+        nn.lora("x")  # pyright: ignore[reportArgumentType, reportUnknownMemberType]
     with pytest.raises(sg.InputError, match="the rank is 0"):
         nn.lora(encoder(), 0)
     with pytest.raises(sg.InputError, match="in a Linear layer; choose others by patterns="):
