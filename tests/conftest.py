@@ -22,8 +22,13 @@ from progress import Progress
 from singe.errors import DeviceError
 from singe.runtime.devices import device as open_device
 from singe.runtime.random_keys import manual_seed
+from singe.tools import progress
 
 NEED_NOTHING = ("array", "interpret")
+
+# What is quick may take more than a second on a busy machine, and commands would say on standard error what they are doing;
+# the tests of that have a patience of their own.
+vars(progress)["PATIENCE"] = 3600.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

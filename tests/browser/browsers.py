@@ -35,6 +35,10 @@ def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
             browser.close()
 
 
+PATIENCE: Final = 240.0
+"""Seconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
+
+
 class Kept:
     """A Browser that many modules of tests use in turn."""
 
@@ -63,7 +67,9 @@ class Kept:
 
 
 def _launched(kind: Any, switches: Sequence[str]) -> Any:
-    return kind.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+    browser = kind.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+    browser.on("context", lambda context: context.set_default_timeout(1000 * PATIENCE))
+    return browser
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import pytest
+from browsers import PATIENCE
 from tiny_language import tiny_gguf
 
 from singe.tools.serving.folder_server import Server
@@ -129,10 +130,6 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-PATIENCE: Final = 240.0
-"""Seconds: Python in a page, and WebGPU in software, start slowly on a busy machine."""
-
-
 def until(page: Any, expression: str, seconds: float = PATIENCE) -> None:
     """Wait until an expression is true. Playwright's own function uses eval in the page,
     which a strict policy forbids."""
@@ -155,7 +152,6 @@ def front_page(browser: Any, address: str) -> Iterator[Any]:
     """The front page, whose console must have no errors at the end."""
     context = browser.new_context()
     page = context.new_page()
-    page.set_default_timeout(1000 * PATIENCE)
     console = Console(page)
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")

@@ -51,6 +51,6 @@ def test_its_first_page_answers(folder: Path) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page: Any = browser.new_page()
         page.goto(server.address)
-        page.wait_for_function("document.body.innerText !== ''", timeout=60_000)
+        page.wait_for_function("document.body.innerText !== ''")
         assert len([float(number) for number in page.evaluate("document.body.innerText").split()]) == 10
         server.shutdown()

@@ -49,7 +49,7 @@ def test_the_page_of_the_start_reads_its_digit(tmp_path: Path, monkeypatch: pyte
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page: Any = browser.new_page()
         page.goto(server.address)
-        page.locator("output").filter(has_text=re.compile("This is")).wait_for(timeout=60_000)
+        page.locator("output").filter(has_text=re.compile("This is")).wait_for()
         assert page.locator("output").text_content() == "This is a 1"
         server.shutdown()
 
@@ -70,7 +70,7 @@ def test_the_pages_of_pictures_and_sounds_take_files(tmp_path: Path, monkeypatch
             page.goto(f"{server.address}{name}.html")
             page.wait_for_function("document.querySelector('input').onchange !== null")
             page.set_input_files("input", file)
-            page.locator("output").filter(has_text=re.compile(answer)).wait_for(timeout=60_000)
+            page.locator("output").filter(has_text=re.compile(answer)).wait_for()
         server.shutdown()
 
 

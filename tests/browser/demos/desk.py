@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sites import PATIENCE as SECONDS
 from sites import SCREENSHOTS, Console
 
-PATIENCE: Final = 1000 * SECONDS
-"""Milliseconds."""
 LOOKS: Final = {
     "light": {"viewport": {"width": 1280, "height": 900}},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -39,7 +36,7 @@ class Desk:
 
     def await_state(self, *states: str) -> None:
         wanted = ", ".join(f"[data-state={state}]" for state in states)
-        self.page.locator(f"[data-testid=status]:is({wanted})").wait_for(timeout=PATIENCE)
+        self.page.locator(f"[data-testid=status]:is({wanted})").wait_for()
 
     def ready(self) -> None:
         """Wait until the page has done everything it was asked to; an error on the page fails the test."""
@@ -72,7 +69,6 @@ class Desk:
 def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[Desk]:
     """A page that is ready, in a separate context, without the service worker (the tests of the site check that)."""
     context = browser.new_context(**{"service_workers": "block", **LOOKS["light"], **options})
-    context.set_default_timeout(PATIENCE)
     try:
         if script:
             context.add_init_script(script)

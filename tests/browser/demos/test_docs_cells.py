@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sites import PATIENCE, ROOT, Console, until
+from sites import ROOT, Console, until
 
 pytest.importorskip("markdown_it")
 sys.path.insert(0, str(ROOT / "docs"))
@@ -24,7 +24,6 @@ RESTING: Final = "!document.querySelector('button.run[data-running]')"
 @pytest.fixture
 def page(browser: Any, python_site: Path, address: str) -> Iterator[Any]:
     context = browser.new_context(service_workers="block")
-    context.set_default_timeout(1000 * PATIENCE)
     yield context.new_page()
     context.close()
 

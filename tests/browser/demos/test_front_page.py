@@ -103,7 +103,6 @@ def test_what_it_says_is_what_the_browser_says(page: Any) -> None:
 def test_without_webgpu_it_says_so(browser: Any, address: str) -> None:
     with browser.new_context() as context:
         page = context.new_page()
-        page.set_default_timeout(60_000)  # milliseconds, as all of Playwright's
         page.add_init_script("delete Navigator.prototype.gpu")
         page.goto(address)
         page.wait_for_selector("#facts[aria-busy=false]")
@@ -111,7 +110,7 @@ def test_without_webgpu_it_says_so(browser: Any, address: str) -> None:
         assert mark == "no"
         assert "run on the CPU" in why
         benchmark(page, "mnist/model/")
-        page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+        page.wait_for_selector("#bench-copying:not([hidden])")
         wasm, webgpu = page.locator("#bench-results tbody tr").all_inner_texts()
         assert "GFLOP" not in wasm
         assert re.search(r"WebAssembly.*\d ms", wasm, re.S)
@@ -157,7 +156,7 @@ def test_the_benchmark_runs_on_each_device_and_its_result_is_copied(page: Any, a
 def test_the_rate_counts_what_the_product_computes(page: Any) -> None:
     """Four products of 512 × 512 × 512: two operations for each multiplication."""
     benchmark(page, "matmul/", "wasm")
-    page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+    page.wait_for_selector("#bench-copying:not([hidden])")
     row = page.locator("#bench-results tbody tr").inner_text().split("\t")
     median, rate = float(row[2].split(" ")[0]), float(row[5])
     assert rate * median / 1e3 == pytest.approx(4 * 2 * 512**3 / 1e9, rel=0.05)
@@ -168,7 +167,7 @@ def test_a_phone_shows_the_median_and_all_links(browser: Any, address: str) -> N
         page = context.new_page()
         page.goto(address)
         benchmark(page, "mnist/model/", "wasm")
-        page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+        page.wait_for_selector("#bench-copying:not([hidden])")
         head = page.locator("#bench-results th", has_text="Median")
         assert head.evaluate("(cell) => cell.getBoundingClientRect().right") <= 390
         for demo in ("", "mnist/", "train/", "classify/", "remote/"):
@@ -185,7 +184,7 @@ def test_a_manifest_is_fetched_once_for_a_load(browser: Any, address: str) -> No
         page.on("request", lambda r: asked.append(r.url))
         page.goto(address)
         benchmark(page, "mnist/model/", "wasm", runs="")
-        page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+        page.wait_for_selector("#bench-copying:not([hidden])")
         assert len([url for url in asked if url.endswith("mnist/model/model.json")]) == 1
 
 
@@ -282,7 +281,6 @@ def test_of_many_kernels_the_dearest_are_shown_first(page: Any) -> None:
 def test_without_peaks_kernels_are_compared_with_the_best(browser: Any, address: str) -> None:
     with browser.new_context(service_workers="block") as context:
         page = context.new_page()
-        page.set_default_timeout(60_000)
         page.route("**/peaks/model.json", lambda route: route.fulfill(status=404, body="none"))
         page.goto(address)
         table = profiled(page, "mnist/model/", "wasm")
@@ -296,7 +294,6 @@ def test_without_peaks_kernels_are_compared_with_the_best(browser: Any, address:
 def test_without_timestamps_the_page_takes_the_time_of_a_gpu(browser: Any, address: str) -> None:
     with browser.new_context() as context:
         page = context.new_page()
-        page.set_default_timeout(60_000)
         page.add_init_script("""
           const ask = GPUAdapter.prototype.requestDevice;
           GPUAdapter.prototype.requestDevice = function (given) {
@@ -312,11 +309,11 @@ def test_without_timestamps_the_page_takes_the_time_of_a_gpu(browser: Any, addre
 
 def test_a_profile_stops_when_it_is_told_to(page: Any) -> None:
     benchmark(page, "mnist/model/", "webgpu")
-    page.click("#profile-run", timeout=60_000)
+    page.click("#profile-run")
     page.wait_for_selector("#bench-status[data-state=running]")
     assert page.is_disabled("#bench-run")
     page.click("#bench-stop")
-    page.wait_for_selector("#bench-status[data-state=ready]", timeout=60_000)
+    page.wait_for_selector("#bench-status[data-state=ready]")
     assert page.inner_text("#bench-status") == "Stopped."
     assert page.is_enabled("#profile-run")
     assert page.is_hidden("#profile-found")
@@ -326,9 +323,9 @@ def test_the_benchmark_stops_when_it_is_told_to(page: Any) -> None:
     page.select_option("#bench-device", "webgpu")
     page.select_option("#bench-runs", "100")
     page.click("#bench-run")
-    page.wait_for_selector("#bench-status[data-state=running]", timeout=60_000)
+    page.wait_for_selector("#bench-status[data-state=running]")
     page.click("#bench-stop")
-    page.wait_for_selector("#bench-status[data-state=ready]", timeout=60_000)
+    page.wait_for_selector("#bench-status[data-state=ready]")
     assert page.inner_text("#bench-status") == "Stopped."
     assert page.is_enabled("#bench-run")
     assert page.is_hidden("#bench-stop")
@@ -337,7 +334,7 @@ def test_the_benchmark_stops_when_it_is_told_to(page: Any) -> None:
 def test_where_the_clipboard_is_shut_the_result_can_be_taken_by_hand(page: Any) -> None:
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('shut')); }")
     benchmark(page, "mnist/model/", "wasm")
-    page.click("#bench-copy", timeout=60_000)
+    page.click("#bench-copy")
     text = page.input_value("#bench-text")
     assert text.startswith("| model | device |")
     assert page.evaluate("getSelection().toString()") == text
@@ -367,7 +364,7 @@ def test_the_page_is_used_by_keyboard_alone(page: Any) -> None:
     page.keyboard.press("Home")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
+    page.wait_for_selector("#bench-copying:not([hidden])")
     assert page.locator("#bench-results tbody tr").count() == 1
 
 
@@ -382,7 +379,7 @@ def test_it_can_be_read(browser: Any, address: str, view: str) -> None:
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")
     benchmark(page, "mnist/model/", "wasm")
-    page.click("#profile-run", timeout=60_000)
+    page.click("#profile-run")
     page.wait_for_selector("#profile-found:not([hidden])")
     texts = page.evaluate(CONTRAST)
     assert len(texts) > 60
@@ -412,7 +409,7 @@ def test_a_wrong_manifest_is_a_row_that_says_so(browser: Any, address: str) -> N
     page.route("**/mnist/model/model.json", lambda route: route.fulfill(status=200, body=json.dumps({"format": "no"})))
     page.goto(address)
     benchmark(page, "mnist/model/", runs="")
-    page.wait_for_selector("#bench-status[data-state=ready]", timeout=60_000)
+    page.wait_for_selector("#bench-status[data-state=ready]")
     rows = page.locator("#bench-results tbody tr").all_inner_texts()
     assert len(rows) == 2
     assert all("singe/3" in row for row in rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from desk import PATIENCE, Desk
+from desk import Desk
 from sites import demos_build, language_of, served, until
 
 import singe as sg
@@ -54,7 +54,7 @@ def test_a_conversation_goes_on_without_a_network(page: Any, site: Path) -> None
         assert desk.item("waiting").inner_text() == ""
         desk.item("send").click()
         page.evaluate("goOn()")
-        page.get_by_test_id("again").wait_for(timeout=PATIENCE)
+        page.get_by_test_id("again").wait_for()
         assert page.locator("[data-testid=messages] p").first.inner_text() == SENT
         assert desk.item("waiting").inner_text() == ""
         reached(page, "backend", "temperature", "prompt", "send", "clear")
@@ -69,7 +69,7 @@ def test_a_conversation_goes_on_without_a_network(page: Any, site: Path) -> None
     page.goto(f"{address}chat/")
     desk.item("prompt").fill("more")
     page.keyboard.press("Enter")
-    page.get_by_test_id("again").wait_for(timeout=PATIENCE)
+    page.get_by_test_id("again").wait_for()
 
 
 def test_a_text_is_completed(page: Any, site: Path) -> None:
@@ -77,14 +77,14 @@ def test_a_text_is_completed(page: Any, site: Path) -> None:
         desk = Desk(page)
         page.goto(f"{address}write/")
         desk.item("text").fill("hello")
-        page.locator("[data-testid=take]:enabled").wait_for(timeout=PATIENCE)
+        page.locator("[data-testid=take]:enabled").wait_for()
         desk.ready()
         words = page.get_by_test_id("ahead").text_content()
         assert words
         page.keyboard.press("Escape")
         assert desk.item("take").is_disabled()
         desk.item("text").fill("hello")
-        page.locator("[data-testid=take]:enabled").wait_for(timeout=PATIENCE)
+        page.locator("[data-testid=take]:enabled").wait_for()
         desk.ready()
         page.keyboard.press("Tab")
         assert desk.item("text").input_value() == "hello" + words
@@ -191,7 +191,7 @@ def test_smollm2_knows_a_capital(browser: Any, smollm2: Path) -> None:
         desk.item("temperature").fill("0")
         desk.item("prompt").fill("What is the capital of France?")
         page.keyboard.press("Enter")
-        page.get_by_test_id("again").wait_for(timeout=PATIENCE)
+        page.get_by_test_id("again").wait_for()
         assert "Paris" in page.locator("[data-testid=messages] p").nth(1).inner_text()
         assert "tokens a second" in desk.item("status").inner_text()
     page.close()

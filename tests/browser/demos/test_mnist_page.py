@@ -316,7 +316,7 @@ NO_WASM: Final = "delete globalThis.WebAssembly"
 def test_without_webassembly_it_leaves_for_webgpu(browser: Any, address: str) -> None:
     with desk(browser, f"{address}mnist/", script=NO_WASM) as found:
         assert_disabled(found, "wasm", "no WebAssembly")
-        found.page.locator("[data-testid=status][data-state=ready]").wait_for(timeout=60_000)
+        found.page.locator("[data-testid=status][data-state=ready]").wait_for()
         assert found.item("backend").input_value() == "webgpu"
 
 

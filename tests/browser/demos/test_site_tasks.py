@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 from browsers import plain
-from desk import PATIENCE, Desk
+from desk import Desk
 from packages import axe, findings
 from sites import demos_build, demos_script, served, until
 from tiny_translator import translator_of
@@ -89,7 +89,7 @@ def opened(page: Any, address: str) -> Desk:
 
 
 def said(page: Any, text: str) -> None:
-    page.locator("[data-testid=status][data-state=ready]", has_text=text).wait_for(timeout=PATIENCE)
+    page.locator("[data-testid=status][data-state=ready]", has_text=text).wait_for()
 
 
 def saved(page: Any, folder: Path) -> Any:
@@ -110,7 +110,7 @@ def test_faces_of_samples_and_files_are_found(site: Path, address: str, browser:
     said(page, "1 found")
     assert desk.item("top-1").inner_text().startswith("face: 9")
     desk.item("file").set_input_files(site / "tasks/samples/photographer.jpg")
-    page.locator("[data-testid=top-1]", has_text="face: 7").wait_for(timeout=PATIENCE)
+    page.locator("[data-testid=top-1]", has_text="face: 7").wait_for()
     assert float(desk.value("time")) > 0
     assert "kB for WebAssembly" in desk.item("size").inner_text()
     assert desk.fits()
@@ -158,7 +158,7 @@ def test_the_camera_is_followed_until_it_is_stopped(address: str, camera: Any, n
     page = camera.new_context().new_page()
     desk = opened(page, f"{address}{name}/")
     desk.item("camera").click()
-    page.locator("[data-testid=time]", has_text="frames a second").wait_for(timeout=PATIENCE)
+    page.locator("[data-testid=time]", has_text="frames a second").wait_for()
     said(page, "1 found" if name == "detect" else "Done on wasm")
     assert int(desk.item("time").get_attribute("data-rate")) > 0
     assert desk.item("canvas").get_attribute("width") == "640"
@@ -261,7 +261,7 @@ def test_the_microphone_is_heard_until_it_is_stopped(hearing: Path, browser: Any
             page = found.new_context(permissions=["microphone"]).new_page()
             desk = opened(page, f"{address}{name}/")
             desk.item("microphone").click()
-            page.locator(f"[data-testid=canvas]{mark}").wait_for(timeout=PATIENCE)
+            page.locator(f"[data-testid=canvas]{mark}").wait_for()
             page.get_by_role("button", name="Stop").click()
             said(page, "Stopped.")
             assert desk.item("after").is_visible() == (name == "clean")
@@ -287,7 +287,7 @@ def test_what_is_said_is_written_down(speaking: Path, browser: Any, tmp_path: Pa
         download.value.save_as(tmp_path / "said.srt")
         assert (tmp_path / "said.srt").read_text().startswith("1\n00:00:00,000 --> ")
         desk.item("part-1").get_by_role("button").click()
-        page.locator(".heard").wait_for(timeout=PATIENCE)
+        page.locator(".heard").wait_for()
         desk.item("before").evaluate("player => player.pause()")
         assert desk.fits()
         assert desk.small_targets() == []
@@ -306,7 +306,7 @@ def test_what_the_microphone_hears_is_written_down(speaking: Path, browser: Any)
         desk.item("model").select_option("./hear/")
         said(page, "Ready on wasm")
         desk.item("microphone").click()
-        page.locator("[data-testid=part-1]", has_text="morning").wait_for(timeout=PATIENCE)
+        page.locator("[data-testid=part-1]", has_text="morning").wait_for()
         page.get_by_role("button", name="Stop").click()
         said(page, "Done on wasm")
         assert "morning" in desk.item("part-1").inner_text()
@@ -324,7 +324,7 @@ def test_a_text_is_read_aloud(speaking: Path, browser: Any, tmp_path: Path, sche
         desk.item("text").fill("Hello. How are you?")
         desk.item("backend").select_option("wasm")
         desk.item("speak").click()
-        page.locator("[data-testid=save]:enabled").wait_for(timeout=PATIENCE)
+        page.locator("[data-testid=save]:enabled").wait_for()
         with page.expect_download() as download:
             desk.item("save").click()
         download.value.save_as(tmp_path / "said.wav")

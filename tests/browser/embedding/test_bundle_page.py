@@ -72,7 +72,7 @@ def page(browser: Any) -> Iterator[Any]:
     assert not wrong
 
 
-def wait(page: Any, state: str, text: str = "", timeout: int = 60_000) -> None:
+def wait(page: Any, state: str, text: str = "") -> None:
     """Wait until the page has this status; an unexpected error fails the test."""
     found = page.wait_for_function(
         """([state, text]) => {
@@ -81,7 +81,6 @@ def wait(page: Any, state: str, text: str = "", timeout: int = 60_000) -> None:
           return done && [dataset.state, textContent];
         }""",
         arg=[state, text],
-        timeout=timeout,
     )
     last, told = found.json_value()
     assert last == state, told
@@ -228,7 +227,7 @@ def test_a_chosen_picture_is_classified(site: Server, page: Any, device: str) ->
     page.get_by_test_id("backend").select_option(device)
     for photo in ("chelsea.png", "coffee.png")[: 2 if device == "wasm" else 1]:  # WebGPU runs in software here
         choose(page, photo)
-        wait(page, "ready", f"Done on {device}", timeout=120_000)
+        wait(page, "ready", f"Done on {device}")
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
         best = np.argsort(-model(images.read_picture(PHOTOS / photo, LITE0))[0])[:2]
         assert int(page.get_by_test_id("top-1").get_attribute("data-value")) in best
@@ -283,7 +282,7 @@ def test_how_it_looks(
             choose(page, "chelsea.png")
         else:
             page.get_by_test_id("run").click()
-        wait(page, "ready", "Done on", timeout=120_000)
+        wait(page, "ready", "Done on")
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], (name, model)
         page.screenshot(path=str(folder / f"bundle-{model}-{name}.png"), full_page=True)
     context.close()

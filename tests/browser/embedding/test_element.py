@@ -69,7 +69,7 @@ def opened(page: Page, element: str) -> Any:
 def test_a_numeric_model(chromium: Page, worker: str) -> None:
     tab = opened(chromium, f'<singe-model src="/bundles/small" device="wasm"{worker}></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for()
         inputs, expected = small_case(2)
         found = tab.evaluate(
             """async (given) => {
@@ -102,10 +102,10 @@ def picture_file(colour: tuple[int, int, int]) -> Any:
 def test_a_model_of_pictures(chromium: Page, name: str) -> None:
     tab = opened(chromium, f'<singe-model src="/bundles/{name}?v=3" device="wasm"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="ready").wait_for()
         for colour, label in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
             tab.get_by_label("A picture").set_input_files([picture_file(colour)])
-            tab.get_by_role("listitem").first.filter(has_text=label).wait_for(timeout=60_000)
+            tab.get_by_role("listitem").first.filter(has_text=label).wait_for()
             assert tab.get_by_role("listitem").count() == 5
             values = tab.locator("meter").evaluate_all("bars => bars.map((bar) => bar.value)")
             assert values == sorted(values, reverse=True)
@@ -113,7 +113,7 @@ def test_a_model_of_pictures(chromium: Page, name: str) -> None:
         tab.get_by_label("A picture").set_input_files(
             [{"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"}]
         )
-        tab.get_by_role("status").filter(has_text="picture").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="picture").wait_for()
         assert tab.evaluate("events").pop() == ["error", "input"]
         assert tab.get_by_role("listitem").count() == 0
         assert tab.refused == []
@@ -132,9 +132,9 @@ def test_labels_that_cannot_be_fetched_leave_numbers(chromium: Page, answer: str
             "() => { const e = document.createElement('singe-model'); e.setAttribute('device', 'wasm'); "
             "e.setAttribute('src', '/bundles/colours'); document.body.append(e); }"
         )
-        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for()
         tab.get_by_label("A picture").set_input_files([red])
-        tab.get_by_role("listitem").first.filter(has_text="class 0").wait_for(timeout=60_000)
+        tab.get_by_role("listitem").first.filter(has_text="class 0").wait_for()
     finally:
         tab.close()
 
@@ -162,9 +162,9 @@ TWICE: Final = """async () => {
 def test_the_latest_picture_is_shown(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/colours" device="wasm"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="ready").wait_for()
         tab.evaluate(TWICE)
-        tab.get_by_role("listitem").first.filter(has_text="blue").wait_for(timeout=60_000)
+        tab.get_by_role("listitem").first.filter(has_text="blue").wait_for()
         tab.wait_for_timeout(1500)  # the large one takes less
         assert "blue" in tab.get_by_role("listitem").first.inner_text()
         assert [type for type, _ in tab.evaluate("events")].count("result") == 1
@@ -175,7 +175,7 @@ def test_the_latest_picture_is_shown(chromium: Page) -> None:
 def test_a_bundle_that_is_not_there(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/none"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="404").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="404").wait_for()
         assert tab.evaluate("events") == [["error", "network"]]
     finally:
         tab.close()
@@ -184,12 +184,12 @@ def test_a_bundle_that_is_not_there(chromium: Page) -> None:
 def test_another_source_loads_anew_and_removal_frees(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/small" device="wasm"></singe-model>')
     try:
-        tab.get_by_role("status").filter(has_text="small: ready").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="small: ready").wait_for()
         tab.evaluate(
             "async () => { const e = document.querySelector('singe-model'); globalThis.first = await e.model; e.src; "
             "e.setAttribute('src', '/bundles/colours'); }"
         )
-        tab.get_by_role("status").filter(has_text="colours: ready").wait_for(timeout=60_000)
+        tab.get_by_role("status").filter(has_text="colours: ready").wait_for()
         assert tab.evaluate("first.memory") == {"gpu": 0, "wasm": 0, "js": 0}
         held = "async () => { const e = document.querySelector('singe-model'); const m = await e.model; e.remove(); await m.dispose(); return m.memory; }"
         assert tab.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from browsers import WEBGPU, chromium
+from browsers import PATIENCE, WEBGPU, chromium
 from bundles import MODELS, ROOT, small_model
-from embedded import EMBED, PATIENCE, Digits, answer_of
+from embedded import EMBED, Digits, answer_of
 from sites import SCREENSHOTS, Console, served, served_plainly
 
 onnx = pytest.importorskip("onnx")
@@ -136,10 +137,10 @@ def test_an_element(page: Any, tmp_path: Path) -> None:
     console = Console(page)
     with served_plainly(copied(tmp_path / "site", digits)) as address:
         page.goto(f"{address}element.html")
-        page.get_by_role("status").filter(has_text="digits: ready").wait_for(timeout=PATIENCE)
+        page.get_by_role("status").filter(has_text="digits: ready").wait_for()
         assert sum(url.endswith("model.json") for url in asked) == 1
         page.get_by_label("A picture").set_input_files(tmp_path / "digit.png")
-        page.get_by_role("listitem").nth(4).wait_for(timeout=PATIENCE)
+        page.get_by_role("listitem").nth(4).wait_for()
         shares = [f"{names[k]}{100 * scores[k] / scores.sum():.1f} %" for k in best]
         assert page.get_by_role("listitem").all_text_contents() == shares
         shoot(page, "element-light")
@@ -168,7 +169,7 @@ def run_in(frame: Any, device: str = "wasm") -> None:
     """Run the model on a bundle's own page."""
     frame.get_by_test_id("backend").select_option(device)
     frame.get_by_test_id("run").click()
-    frame.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for(timeout=PATIENCE)
+    frame.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for()
     assert frame.get_by_test_id("outputs").locator("tr").count() == 1
 
 
@@ -206,7 +207,7 @@ def test_a_sandbox_whose_host_does_not_share_says_so(page: Any, site: Path, digi
     with served_plainly(digits.folder) as address:
         source = f"{other_site(address)}index.html"
         with framed(page, site, source=source, attributes='sandbox="allow-scripts allow-forms"') as frame:
-            frame.locator('[data-testid=status][data-state="error"]').wait_for(timeout=PATIENCE)
+            frame.locator('[data-testid=status][data-state="error"]').wait_for()
 
 
 @pytest.mark.parametrize(
@@ -235,9 +236,8 @@ def test_a_plain_frame_of_another_origin_is_blocked_in_an_isolated_page(page: An
         served_plainly(digits.folder) as there,
         framed(page, site, source=f"{other_site(there)}index.html", isolated=True),
     ):
-        for _ in range(PATIENCE // 100):
-            if failures:
-                break
+        until = time.monotonic() + PATIENCE
+        while not failures and time.monotonic() < until:
             page.wait_for_timeout(100)
     assert any("BLOCKED_BY_RESPONSE" in text for text in failures)
 

@@ -52,9 +52,9 @@ def test_a_component_answers_for_a_picture(browser: Any, package: Path, tmp_path
     with served(project / "dist") as address:
         page.goto(address)
         field = page.get_by_label("A picture")
-        field.and_(page.locator(":enabled")).wait_for(timeout=60_000)
+        field.and_(page.locator(":enabled")).wait_for()
         field.set_input_files(str(tmp_path / "blue.png"))
-        page.get_by_role("status").filter(has_text="blue: ").wait_for(timeout=60_000)
+        page.get_by_role("status").filter(has_text="blue: ").wait_for()
         assert re.fullmatch(r"blue: (9\d|100)%", page.get_by_role("status").inner_text())
     context.close()
     assert console.complaints == []

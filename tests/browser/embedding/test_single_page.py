@@ -64,7 +64,7 @@ def test_it_runs_from_the_disk(opened: Callable[[Path], Any], tmp_path: Path, de
         page.get_by_test_id(f"json-{name}").fill(text)
     for _ in range(2):  # the second run uses what the first has loaded
         page.get_by_test_id("run").click()
-        page.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for(timeout=60_000)
+        page.get_by_test_id("status").filter(has_text=f"Done on {device}").wait_for()
     found = [row.locator("td").all_inner_texts() for row in page.get_by_test_id("outputs").locator("tr").all()]
     given = {"x": np.array([[1, 2, 3], [0, 0, 1]], np.float32), "k": np.array([[5], [7]], np.int32)}
     outputs = Model(small_graph(), "numpy")({**given, "keep": np.array([[True], [False]])})
@@ -82,7 +82,7 @@ def test_it_takes_a_picture_and_names_the_classes(opened: Callable[[Path], Any],
     until(page, "document.querySelector('[data-testid=status]').textContent.includes('Ready')")
     page.get_by_test_id("backend").select_option("wasm")
     page.get_by_test_id("file").set_input_files(str(PHOTO))
-    page.get_by_test_id("top-1").wait_for(timeout=60_000)
+    page.get_by_test_id("top-1").wait_for()
     wanted = np.argmax(model(images.read_picture(PHOTO, spec)))
     assert page.get_by_test_id("top-1").inner_text() == ["red", "green", "blue"][int(wanted)]
 

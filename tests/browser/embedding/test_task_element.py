@@ -65,7 +65,7 @@ def placed(site: tuple[Server, Path], page: Any, kind: str, attributes: str, tex
 
 
 def said(page: Any, text: str) -> None:
-    page.get_by_role("status").filter(has_text=text).wait_for(timeout=60_000)
+    page.get_by_role("status").filter(has_text=text).wait_for()
 
 
 def test_a_text_is_typed_and_answered(site: tuple[Server, Path], page: Any) -> None:

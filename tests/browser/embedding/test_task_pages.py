@@ -378,7 +378,6 @@ def status(page: Any, text: str) -> None:
           return dataset.state === "ready" && textContent.includes(text);
         }""",
         arg=text,
-        timeout=60_000,
     )
 
 
@@ -451,7 +450,7 @@ def placed(site: tuple[Server, Path], page: Any, element: str) -> None:
 
 
 def said(page: Any, text: str) -> None:
-    page.get_by_role("status").filter(has_text=text).wait_for(timeout=60_000)
+    page.get_by_role("status").filter(has_text=text).wait_for()
 
 
 def test_an_element_is_a_task_without_javascript(site: tuple[Server, Path], page: Any) -> None:
@@ -480,7 +479,7 @@ def test_an_element_follows_a_camera(site: tuple[Server, Path], browser: Any) ->
         page = other.new_page()
         placed(site, page, '<singe-task src="/faces/" device="wasm" kind="camera"></singe-task>')
         page.get_by_role("button", name="Start the camera").click()
-        page.wait_for_function("events.filter(([type]) => type === 'result').length > 2", timeout=60_000)
+        page.wait_for_function("events.filter(([type]) => type === 'result').length > 2")
         page.get_by_role("button", name="Stop the camera").click()
         page.get_by_role("button", name="Start the camera").wait_for()
         assert not [event for event in page.evaluate("events") if event[0] == "error"]

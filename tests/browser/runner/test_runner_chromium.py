@@ -114,7 +114,7 @@ def test_the_bundles_own_page(chromium: Page) -> None:
     try:
         page.goto(chromium.page.url + "bundles/small/index.html")
         page.get_by_test_id("run").click()
-        page.get_by_test_id("status").filter(has_text="Done on wasm").wait_for(timeout=60_000)
+        page.get_by_test_id("status").filter(has_text="Done on wasm").wait_for()
         assert page.get_by_test_id("outputs").locator("tr").count() == 3
     finally:
         page.close()
