@@ -14,7 +14,7 @@ from singe.onnx.source import OnnxSource
 from singe.runtime.devices import device as open_device
 
 EVERY: Final = {"torch:cpu": 1, "jax": 8, "cupy": 1}
-QUICK: Final = 40
+QUICK: Final = 80
 """Of these cases of a library `make test` takes one."""
 
 
