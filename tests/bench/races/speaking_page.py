@@ -1,9 +1,9 @@
 """A voice that reads a text aloud in a page, beside the network alone in onnxruntime-web, in one Chromium, taking turns.
 
-    python tests/bench/races/speaking_page.py [--voice zoo:kokoro] [--threads 1] [--rounds 3]
+    python tests/bench/races/speaking_page.py [--voice zoo:kokoro [--whole]] [--threads 1] [--rounds 3]
 
-onnxruntime-web is given the numbers of each sentence's phonemes; Singe reads the text. Times are of processors, so that other programs on the
-machine count little.
+onnxruntime-web is given the numbers of each sentence's phonemes; Singe reads the text, and with --whole so does kokoro-js, in onnxruntime-web's
+place. Times are of processors, so that other programs on the machine count little.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+import kokoro_js
 import page_turns
 from ort_web import VERSION, package
 
@@ -29,13 +30,19 @@ TEXT: Final = (
     "By noon the clouds had gone."
 )
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>race</title>
+<script type=importmap>{"imports": IMPORTS}</script>
 <script type=module>
 const runs = {};
 const lengths = (count, rate) => `${(count / rate).toFixed(1)} s of speech`;
-window.open_ = async (threads, text, rate) => {
+window.open_ = async (threads, text, rate, whole) => {
   const { task } = await import("./speak/singe-tasks.js");
   const speak = await task("./speak/", { device: "wasm", threads, worker: false });
   runs["singe"] = async () => lengths((await speak(text)).audio.length, rate);
+  if (whole) {
+    const speaker = await (await import("./kokoro.mjs")).speaker(threads);
+    runs["kokoro-js"] = async () => lengths(await speaker(text), rate);
+    return;
+  }
   const ort = await import("./node_modules/onnxruntime-web/dist/ort.wasm.min.mjs");
   Object.assign(ort.env.wasm, { wasmPaths: "/node_modules/onnxruntime-web/dist/", numThreads: threads });
   const session = await ort.InferenceSession.create("./voice.onnx", { executionProviders: ["wasm"] });
@@ -51,7 +58,7 @@ window.open_ = async (threads, text, rate) => {
 };
 window.once = (who) => runs[who]();
 window.ready = true;
-</script>"""
+</script>""".replace("IMPORTS", json.dumps(kokoro_js.IMPORTS))
 
 
 def inputs_of(speak: Any, files: dict[str, Path]) -> list[dict[str, Any]]:
@@ -87,22 +94,30 @@ def onnx_of(files: dict[str, Path]) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--voice", default="zoo:joe")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
+    if args.whole and args.voice != "zoo:kokoro":
+        parser.error("--whole: kokoro-js has one voice here, --voice zoo:kokoro")
     with tempfile.TemporaryDirectory(prefix="singe-race-") as folder:
         root = Path(folder)
         speak, files = sg.task("speak", args.voice, device="wasm"), dict(zoo.fetch_all(args.voice))
         sg.export(speak, root / "speak", targets=["wasm"])
-        (root / "given.json").write_text(json.dumps(inputs_of(speak, files)), "utf-8")
-        shutil.copy(onnx_of(files), root / "voice.onnx")
-        parts = Path("node_modules") / "onnxruntime-web" / "dist"
-        shutil.copytree(package() / parts, root / parts)
+        if args.whole:
+            kokoro_js.write(root, files)
+        else:
+            (root / "given.json").write_text(json.dumps(inputs_of(speak, files)), "utf-8")
+            shutil.copy(onnx_of(files), root / "voice.onnx")
+            parts = Path("node_modules") / "onnxruntime-web" / "dist"
+            shutil.copytree(package() / parts, root / parts)
         (root / "index.html").write_text(PAGE, "utf-8")
         rate = speak.voice.description.rate
-        print(f"onnxruntime-web {VERSION}, {args.threads} threads")
-        names = ["singe", "onnxruntime-web"]
-        page_turns.print_times(page_turns.race(root, [args.threads, TEXT, rate], names, args.rounds))
+        peer = "kokoro-js" if args.whole else "onnxruntime-web"
+        print(f"{peer} {kokoro_js.VERSION if args.whole else VERSION}, {args.threads} threads")
+        page_turns.print_times(
+            page_turns.race(root, [args.threads, TEXT, rate, args.whole], ["singe", peer], args.rounds)
+        )
 
 
 if __name__ == "__main__":
