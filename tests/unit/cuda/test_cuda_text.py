@@ -233,6 +233,14 @@ def packed_product(bits: int, rows: tuple[Dim, ...], k: int, n: int, zero: float
     return Graph((x, w, scale, *([zeros] if zero is None else [])), (y,), ("y",))
 
 
+def test_a_product_with_packed_weights_on_tensor_cores_is_golden() -> None:
+    (text,) = (t for t in texts_of([packed_product(4, (128,), 1024, 2048, 8.0)]) if "packedRight" in t)
+    path = GOLDEN / "matmul_packed.cu"
+    if os.environ.get("SINGE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", PACKED_RATES, ids=str)
 def test_products_with_packed_weights_are_computed_on_tensor_cores(nvrtc: None, cut: Any) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from singe.extension import float32
 
@@ -32,6 +32,16 @@ UNIT: Final = 8
 """How many numbers of a row an invocation brings at once."""
 _UNITS: Final = STEP // UNIT
 _SUM: Final = f"subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>"
+
+
+class _Table(NamedTuple):
+    """What is brought of the weights: an array in workgroup memory, what it holds, its port, a slice's lines and the vectors of a line."""
+
+    name: str
+    kind: str
+    port: int
+    lines: int
+    stride: int
 
 
 def takes(p: PackedProduct) -> bool:
@@ -57,11 +67,13 @@ class _PackedMatrixText:
         self.slices: Final = cut.depth // STEP
         self.threads: Final = cut.threads * self.slices
         self.fours: Final = cut.columns // VECTOR_LENGTH
-        self.lines: Final = STEP // p.each
-        """The lines of words of a slice."""
-        self.stride: Final = self.fours + UNIT // self.lines
-        """Vectors of such a line: four lines that are read at once are in different banks."""
+        lines = STEP // p.each
+        # Four lines of words that are read at once are in different banks.
+        self.words: Final = _Table("words", "u32", p.words, lines, self.fours + UNIT // lines)
+        self.tables: Final = [self.words, _Table("scales", "f32", p.scale, 1, self.fours)]
         self.zero: Final = isinstance(p.zero, int)
+        if isinstance(p.zero, int):
+            self.tables.append(_Table("offsets", "f32", p.zero, 1, self.fours))
         self.whole: Final = 1 << (p.bits - 1) if self.zero else int(p.zero)
         """What is subtracted from a number while it is unpacked: its zero, or what a zero is near to."""
         self.quad: Final = "a" in quads_of(shader, p.c) and p.c.a_deep
@@ -77,12 +89,10 @@ class _PackedMatrixText:
         put_functions(shader, c, cut.rows, cut.columns, cut.depth, Loads(quads), operands="a")
         shader.shared("larger", "vec4<u32>", max(2 * self.units, self.slices * cut.rows * self.total_line))
         shader.shared("smaller", "vec4<u32>", 2 * self.units)
-        shader.shared("words", "vec4<u32>", 2 * self.slices * self.lines * self.stride)
-        shader.shared("scales", "vec4<f32>", 2 * self.slices * self.fours)
-        shader.shared("row_scales", "f32", 2 * self.slices * cut.rows)
-        if self.zero:
-            shader.shared("offsets", "vec4<f32>", 2 * self.slices * self.fours)
-            shader.shared("row_sums", "f32", 2 * self.slices * cut.rows)
+        for table in self.tables:
+            shader.shared(table.name, f"vec4<{table.kind}>", 2 * self.slices * table.lines * table.stride)
+        for name in ("row_scales", "row_sums") if self.zero else ("row_scales",):
+            shader.shared(name, "f32", 2 * self.slices * cut.rows)
         total = place(out, c, cut.rows, cut.columns)
         across, down = cut.columns // cut.sub_columns, cut.rows // cut.sub_rows
         out.put(f"let slice = subgroup / {cut.subgroups}u;")
@@ -116,20 +126,18 @@ class _PackedMatrixText:
             out.put(f"let a_deep{turn} = {piece} / {_UNITS * rows}i * {STEP}i + {piece} % {_UNITS}i * {UNIT}i;")
             for side in range(UNIT // VECTOR_LENGTH):
                 out.put(f"var next_a{turn}_{side} = vec4<f32>();")
-        for name, kind, count in self._tables():
-            for turn, _ in self._pieces(count):
-                out.put(f"var next_{name}{turn} = vec4<{kind}>();")
+        for table in self.tables:
+            for turn, _ in self._pieces(self._vectors(table)):
+                out.put(f"var next_{table.name}{turn} = vec4<{table.kind}>();")
 
     def _pieces(self, count: int) -> list[tuple[int, str]]:
         """Turns, each with the number of an invocation's piece of so many."""
         turns = range(-(-count // self.threads))
         return [(turn, f"(i32(lane) + {turn * self.threads}i)" if turn else "i32(lane)") for turn in turns]
 
-    def _tables(self) -> list[tuple[str, str, int]]:
-        """What is brought of the weights: names, types and how many vectors."""
-        per_block = self.slices * self.fours
-        found = [("words", "u32", per_block * self.lines), ("scales", "f32", per_block)]
-        return [*found, ("zeros", "f32", per_block)] if self.zero else found
+    def _vectors(self, table: _Table) -> int:
+        """How many vectors of a table are brought at once."""
+        return self.slices * table.lines * self.fours
 
     @contextmanager
     def _within(self, out: Statements, turn: int, piece: str, count: int) -> Iterator[Statements]:
@@ -146,18 +154,19 @@ class _PackedMatrixText:
             for side in range(UNIT // VECTOR_LENGTH):
                 deep = f"{base} + a_deep{turn} + {side * VECTOR_LENGTH}i"
                 out.put(f"next_a{turn}_{side} = {self._four(f'row + a_line{turn}', deep)};")
-        for name, _, count in self._tables():
-            for turn, piece in self._pieces(count):
+        for table in self.tables:
+            for turn, piece in self._pieces(count := self._vectors(table)):
                 with self._within(out, turn, piece, count) as some:
-                    line, side = f"{piece} / {self.fours}i", f"column + {piece} % {self.fours}i * {VECTOR_LENGTH}i"
-                    if name == "words":
-                        text = shader.load_vector(p.words, f"((({base}) / {p.each}i + {line}) * {p.columns}i + {side})")
-                        some.put(f"next_{name}{turn} = bitcast<vec4<u32>>({text});")
+                    line = f"{piece} / {self.fours}i"
+                    if table is self.words:
+                        line = f"(({base}) / {p.each}i + {line})"
                     else:
-                        port = p.scale if name == "scales" else int(p.zero)
-                        block = f"({base} + {line} * {STEP}i) / {p.block}i"
-                        text = shader.load_vector(port, f"({block} * {p.columns}i + {side})")
-                        some.put(f"next_{name}{turn} = {text};")
+                        line = f"({base} + {line} * {STEP}i) / {p.block}i"
+                    at = f"({line} * {p.columns}i + column + {piece} % {self.fours}i * {VECTOR_LENGTH}i)"
+                    text = shader.load_vector(table.port, at)
+                    some.put(
+                        f"next_{table.name}{turn} = {f'bitcast<vec4<u32>>({text})' if table is self.words else text};"
+                    )
 
     def _four(self, row: str, deep: str) -> str:
         """Four neighbours of a row."""
@@ -181,23 +190,15 @@ class _PackedMatrixText:
             with out.scope(f"if ({piece} % {_UNITS}i == 0i)") as first:
                 for name, text in sums.items():
                     first.put(f"{name}[i32({half}) * {self.slices * rows}i + {piece} / {_UNITS}i] = {text};")
-        for name, _, count in self._tables():
-            for turn, piece in self._pieces(count):
+        for table in self.tables:
+            for turn, piece in self._pieces(count := self._vectors(table)):
                 with self._within(out, turn, piece, count) as some:
-                    if name == "words":
-                        line = f"{piece} / {self.fours}i * {self.stride}i + {piece} % {self.fours}i"
-                        some.put(
-                            f"words[i32({half}) * {self.slices * self.lines * self.stride}i + {line}] = next_words{turn};"
-                        )
-                        continue
-                    value = (
-                        f"next_{name}{turn}"
-                        if name == "scales"
-                        else f"next_scales{turn} * (next_zeros{turn} - vec4<f32>({self.whole}.0f))"
-                    )
-                    some.put(
-                        f"{'scales' if name == 'scales' else 'offsets'}[i32({half}) * {count}i + {piece}] = {value};"
-                    )
+                    value = f"next_{table.name}{turn}"
+                    if table.name == "offsets":
+                        value = f"next_scales{turn} * ({value} - vec4<f32>({self.whole}.0f))"
+                    first = f"i32({half}) * {self.slices * table.lines * table.stride}i"
+                    at = f"{first} + {piece} / {self.fours}i * {table.stride}i + {piece} % {self.fours}i"
+                    some.put(f"{table.name}[{at}] = {value};")
 
     def _multiply(self, out: Statements) -> None:
         """Multiply one part of the depth and add to the sums."""
@@ -205,16 +206,16 @@ class _PackedMatrixText:
         part = out.let("part", f"half * {self.slices}u + slice")
         for i in self.down:
             at = f"{part} * {cut.rows * _UNITS}u + (upper + {i * MATRIX_SIDE}u) * {_UNITS}u"
-            out.put(f"let a{i} = packedLeft(&larger, &smaller, {at});")
+            out.put(f"let rows{i} = packedLeft(&larger, &smaller, {at});")
         for j in self.across:
             side = f"(left + {j * MATRIX_SIDE}u) / {VECTOR_LENGTH}u"
-            at = f"{part} * {self.lines * self.stride}u + {side}"
-            out.put(f"let b{j} = packedRight<{p.bits}, {self.whole}>(&words, {at}, {self.stride}u);")
+            at = f"{part} * {self.words.lines * self.words.stride}u + {side}"
+            out.put(f"let columns{j} = packedRight<{p.bits}, {self.whole}>(&words, {at}, {self.words.stride}u);")
             for i in self.down:
                 row, columns = f"{part} * {cut.rows}u + upper + {i * MATRIX_SIDE}u", f"{part} * {self.fours}u + {side}"
                 total = f"c{i}_{j}"
                 out.put(
-                    f"{total} = addScaled({total}, multiplyPacked(a{i}, b{j}), &row_scales, {row}, &scales, {columns});"
+                    f"{total} = addScaled({total}, multiplyPacked(rows{i}, columns{j}), &row_scales, {row}, &scales, {columns});"
                 )
                 if self.zero:
                     out.put(f"{total} = lessZeros({total}, &row_sums, {row}, &offsets, {columns});")
