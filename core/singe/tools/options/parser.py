@@ -110,7 +110,7 @@ def _devices() -> _Names:
 def _run(command: argparse.ArgumentParser) -> None:
     add_model(
         command,
-        "an ONNX or TensorFlow Lite model, a record that singe.save wrote, or a program that `singe compile` wrote",
+        "an ONNX or TensorFlow Lite model, a record that singe.save wrote, a program that `singe compile` wrote, or zoo:NAME",
     )
     add_repeated(command, "--input", "NAME=FILE", pair, _OF_INPUTS)
     add_repeated(command, "--output", "NAME=FILE", pair, "write an output to an .npy file")
@@ -389,7 +389,7 @@ def _diff(command: argparse.ArgumentParser) -> None:
 def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", metavar="MODEL", nargs="?",
-        help="an ONNX or TensorFlow Lite model, a record that singe.save wrote, or a program that `singe compile` wrote",
+        help="an ONNX or TensorFlow Lite model, a record that singe.save wrote, a program that `singe compile` wrote, or zoo:NAME",
     )  # fmt: skip
     command.add_argument(
         "--device", choices=_devices(), help="the device to run on (default: auto; without MODEL, all)"
@@ -411,7 +411,10 @@ def _bench(command: argparse.ArgumentParser) -> None:
 
 
 def _chat(command: argparse.ArgumentParser) -> None:
-    add_model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
+    add_model(
+        command,
+        "a GGUF file, a folder of Hugging Face with config.json and safetensors, or zoo:NAME, such as zoo:smollm2",
+    )
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     add_language(command.add_argument, "")
     command.add_argument("--system", metavar="TEXT", help="the message with which each conversation begins")

@@ -18,7 +18,8 @@ OF_LANGUAGE: Final = (*OF_CONVERSATIONS, "activations")
 
 
 def add_model(
-    command: argparse.ArgumentParser, text: str = "an ONNX or TensorFlow Lite model, or a record that singe.save wrote"
+    command: argparse.ArgumentParser,
+    text: str = "an ONNX or TensorFlow Lite model, a record that singe.save wrote, or zoo:NAME",
 ) -> None:
     command.add_argument("model", metavar="MODEL", help=text)
 
