@@ -1,5 +1,5 @@
-"""Python's collector of cyclic garbage rests while a model is loaded, while a Program is compiled and while it runs for the first time: what
-is made stays, and looking through it again and again takes a tenth of the time."""
+"""Python's collector of cyclic garbage rests while Singe's modules are imported, while a device is opened and a model loaded, while a Program
+is compiled and while it runs for the first time: what is made stays, and looking through it again and again takes a tenth of the time."""
 
 from __future__ import annotations
 

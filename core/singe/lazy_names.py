@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from .garbage import collector_resting
+
 
 def by_name(defined: Mapping[str, str]) -> dict[str, str]:
     """A module ↦ the names that it defines, separated by spaces; for each name, its module."""
     return {name: module for module, names in defined.items() for name in names.split()}
 
 
+@collector_resting()
 def resolved(module: str, name: str) -> Any:
     """What a module of singe calls so: an attribute of it, or a module in it."""
     found = import_module(f"singe.{module}")

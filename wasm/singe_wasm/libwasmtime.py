@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 from weakref import finalize
 
@@ -21,7 +21,7 @@ from singe.extension import DeviceError, version_of
 
 CHECKED: Final = frozenset({"50"})
 """Major versions of wasmtime whose declarations are known to be these."""
-_ENDINGS: Final = frozenset({".so", ".dylib", ".dll"})
+_ENDINGS: Final = (".so", ".dylib", ".dll")
 """How the names of libraries end."""
 TYPES: Final[dict[str, Any]] = {
     "p": ctypes.c_void_p, "n": ctypes.c_size_t, "l": ctypes.c_uint64, "c": ctypes.c_uint8, "b": ctypes.c_bool,
@@ -144,13 +144,16 @@ def _path() -> str:
     found = find_spec("wasmtime")
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'wasmtime'", name="wasmtime")
-    folder = Path(found.submodule_search_locations[0])
-    libraries = [path for path in folder.glob("*/*wasmtime.*") if path.suffix in _ENDINGS]
+    folder = found.submodule_search_locations[0]
+    with os.scandir(folder) as inside:
+        places = [place.path for place in inside if place.is_dir()]
+    paths = [os.path.join(place, name) for place in places for name in os.listdir(place) if "wasmtime." in name]
+    libraries = [path for path in paths if path.endswith(_ENDINGS)]
     if len(libraries) != 1:
         raise DeviceError(
             f"wasm: the package wasmtime in {folder} has {len(libraries)} libraries, expected one; install it again"
         )
-    return str(libraries[0])
+    return libraries[0]
 
 
 def differences(bindings: Any, functions: Mapping[str, str] = FUNCTIONS) -> list[str]:

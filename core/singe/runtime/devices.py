@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..awaitables import MaybeAwaitable, finished, map_result, resolve, resolve_async
 from ..errors import DeviceError, InputError
+from ..garbage import collector_resting
 from ..late_dataclass import dataclass
 from ..plugins import version_of
 from .backend import Backend
@@ -40,6 +41,7 @@ _told: Final[set[str]] = set()
 _devices: Final[dict[str, EagerDevice]] = {}
 
 
+@collector_resting()
 def _opened(name: str) -> MaybeAwaitable[Device]:
     """The only device with this name; another one after it was lost. Callers that wait for it at the same time get the same
     device, and so do those who ask for it by another of its names: "torch" may be "torch:cpu"."""
