@@ -20,7 +20,7 @@ const [HEIGHT, UNIT] = [48, 8];
 const [NARROW, WIDE, TURNING] = [160, 4096, 192];
 const [IS_TURNED, DOUBTFUL, UPRIGHT] = [0.9, 0.9, 1.5];
 const SQUEEZED = 0.8;
-const AT_ONCE = 6;
+const [AT_ONCE, ALIKE] = [6, 1.25];
 const ROUNDING = 1e-6;
 
 /** @typedef {{ text: string, score: number }} Read */
@@ -42,8 +42,7 @@ export function ocr(run, info, { threshold }) {
     const read = async (lines) => {
       /** @type {Read[]} */
       const texts = [];
-      const order = Array.from(lines.keys()).sort((a, b) => wide(lines[a]) - wide(lines[b]) || a - b);
-      for (const some of batches(order)) {
+      for (const some of alike(lines.map((corners) => wide(corners, SQUEEZED)))) {
         const { characters, scores } = await step(
           "rec",
           views(
@@ -117,6 +116,21 @@ const even = (x) => (x % 2 === 0.5 ? Math.floor(x) : Math.round(x));
  * @param {readonly T[]} all
  */
 const batches = (all) => Array.from({ length: Math.ceil(all.length / AT_ONCE) }, (_, k) => all.slice(k * AT_ONCE, (k + 1) * AT_ONCE));
+
+/**
+ * The numbers of lines that are read at once.
+ * @param {number[]} widths
+ */
+function alike(widths) {
+  /** @type {number[][]} */
+  const groups = [];
+  for (const k of Array.from(widths.keys()).sort((a, b) => widths[a] - widths[b] || a - b)) {
+    const last = groups.at(-1);
+    if (last && last.length < AT_ONCE && widths[k] <= ALIKE * Math.max(NARROW, widths[last[0]])) last.push(k);
+    else groups.push([k]);
+  }
+  return groups;
+}
 
 /**
  * The corners that begin with another one.

@@ -45,7 +45,9 @@ DOUBTFUL: Final = 0.9
 UPRIGHT: Final = 1.5
 """A line that is so many times as high as wide is read from the top down."""
 AT_ONCE: Final = 6
-"""So many lines are read at once, of much the same width."""
+"""So many lines are read at once."""
+ALIKE: Final = 1.25
+"""How many times as wide as the narrowest of them, or as NARROW, they may be: each takes as long as the widest."""
 READS_IN: Final = "packed_int8"
 """A reader whose weights have 8 bits and a scale for each output makes the same errors, but for one in 4,000 characters, beside rows of 7 bits."""
 CHARACTERS: Final = "characters.txt"
@@ -216,13 +218,23 @@ def _turned(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray])
 def _read(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray]) -> list[tuple[str, float]]:
     """The text of each line, and its score."""
     texts = [("", 0.0)] * len(lines)
-    order = sorted(range(len(lines)), key=lambda k: _wide(lines[k]))
-    for start in range(0, len(order), AT_ONCE):
-        some = order[start : start + AT_ONCE]
+    for some in _alike([_wide(corners, SQUEEZED) for corners in lines]):
         read = parts.steps["rec"](_views(picture, [lines[k] for k in some], NARROW, WIDE, SQUEEZED))
         for k, numbers, score in zip(some, read["characters"], read["scores"], strict=True):
             texts[k] = _spelt(numbers[numbers > 0], parts.info.labels), float(score)
     return texts
+
+
+def _alike(widths: Sequence[int]) -> list[list[int]]:
+    """The numbers of lines that are read at once."""
+    groups: list[list[int]] = []
+    for k in sorted(range(len(widths)), key=widths.__getitem__):
+        last = groups[-1] if groups else []
+        if last and len(last) < AT_ONCE and widths[k] <= ALIKE * max(NARROW, widths[last[0]]):
+            last.append(k)
+        else:
+            groups.append([k])
+    return groups
 
 
 def _spelt(numbers: np.ndarray, characters: Sequence[str]) -> str:
