@@ -64,7 +64,7 @@ TASK_PAGES: Final[Mapping[str, TaskPage]] = {
         },
         ("figure.jpg", "astronaut.jpg", "photographer.jpg"),
     ),
-    "ocr": TaskPage({"model": TaskBundle("ocr", "zoo:ppocr", "Text", "float16")}, ("receipt.jpg", "letter.jpg")),
+    "ocr": TaskPage({"model": TaskBundle("ocr", "zoo:ppocr-tiny", "Text")}, ("receipt.jpg", "letter.jpg")),
     "search": TaskPage({"model": TaskBundle("search", "zoo:minilm", "Sentences")}, medium="text"),
     "sounds": TaskPage(
         {

@@ -527,7 +527,7 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "classify": "mobilenet", "cutout": "selfie", "denoise": "nsnet2", "depth": "depth-anything", "detect": "yolox-tiny", "embed": "minilm",
-    "faces": "blazeface", "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr", "rerank": "ms-marco", "search": "minilm",
+    "faces": "blazeface", "landmarks": "hands", "notes": "basic-pitch", "ocr": "ppocr-tiny", "rerank": "ms-marco", "search": "minilm",
     "speak": "joe", "speaker": "resemblyzer", "speakers": "resemblyzer", "transcribe": "whisper-tiny-en", "translate": "opus-mt-en-de",
     "voices": "silero-vad", "wake-word": "okay-nabu",
 }  # fmt: skip
