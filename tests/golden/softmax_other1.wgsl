@@ -12,15 +12,19 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)
 
 fn div_near(a: f32, b: f32) -> f32 {
   // Devices divide to within 2.5 units in the last place: what is left over gives the nearest number, so that ties are rounded as ties.
-  // It is exact in halves of the digits; fma may round its product, and does where the device has no such instruction.
+  // It is computed in integers, as a multiple of the last places: compilers reorder sums of floats, and fma may round its product.
   let near = a / b;
-  let head = bitcast<f32>(bitcast<u32>(near) & 0xfffff000u);
-  let b_head = bitcast<f32>(bitcast<u32>(b) & 0xfffff000u);
-  let tail = near - head;
-  let b_tail = b - b_head;
-  let left = (((a - head * b_head) - head * b_tail) - tail * b_head) - tail * b_tail;
-  let normal = (bitcast<u32>(near) & 0x7fffffffu) - 0x18000000u < 0x67000000u;
-  return select(near, near + left / b, normal && abs(a) < 1e37f && min(abs(a), abs(b)) > 1e-24f);
+  let parts = vec3<u32>(bitcast<u32>(a), bitcast<u32>(b), bitcast<u32>(near));
+  let powers = (parts >> vec3<u32>(23u)) & vec3<u32>(0xffu);
+  let digits = (parts & vec3<u32>(0x7fffffu)) | vec3<u32>(0x800000u);
+  let shift = powers.x + 150u - powers.y - powers.z;
+  let left = bitcast<i32>((digits.x << (shift & 31u)) - digits.y * digits.z);
+  // Below a power of two the last places are half as large.
+  let twice = select(2i * left, 4i * left, left < 0i && digits.z == 0x800000u);
+  let unit = bitcast<i32>(digits.y);
+  let steps = i32(twice > unit) + i32(twice > 3i * unit) - i32(twice < -unit) - i32(twice < -3i * unit);
+  let normal = all(powers - vec3<u32>(1u) < vec3<u32>(254u));
+  return select(near, bitcast<f32>(bitcast<i32>(near) + steps), normal);
 }
 
 fn div_f32(a: f32, b: f32) -> f32 {

@@ -84,14 +84,14 @@ class Tuner:
         return self._cache.path
 
     def choose(self, routine: Routine, c: Contraction) -> Cuts:
-        """The fastest cuts, measured now or before; the estimated best if the budget is spent or nothing runs."""
+        """The fastest cuts, measured now or before; the estimated best if the budget is spent, or if nothing runs or is to compute."""
         key = cache_key(routine, c, self._gpu.features)
         found = _parsed(self._cache.get(key), ranked(self._dialect, routine, c, samples(c)[0]))
         if found:
             return found
         some = _timed(c)
         tried = _worth(self._dialect, routine, c, some)
-        if len(tried) == 1 or self.spent >= SEARCH_SECONDS:
+        if len(tried) == 1 or self.spent >= SEARCH_SECONDS or not min(outputs(c, sizes) for sizes in some):
             return choose(self._dialect, routine, c)
         start = time.perf_counter()
         try:

@@ -189,7 +189,9 @@ def test_quotients_are_the_nearest_numbers(gpu: WebGpuBackend, divisor: float | 
     kernel = elementwise("quotients", [float32] * len(given), float32, a.size, divide)
     program = program_of(gpu, [kernel], [[*given, np.zeros_like(a)]])
     found = gpu.download(gpu.prepare(program).run([gpu.upload(x) for x in given])[0])
-    np.testing.assert_array_equal(found, a / (c if divisor is None else np.float32(divisor)))
+    wanted = a / (c if divisor is None else np.float32(divisor))
+    inside = np.abs(wanted) >= np.finfo(np.float32).tiny
+    np.testing.assert_array_equal(found[inside], wanted[inside])
 
 
 def test_divisors_of_zero_do_not_trap(gpu: WebGpuBackend) -> None:
