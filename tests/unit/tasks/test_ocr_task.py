@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reading import net, strokes
+from reading import Blots, net, strokes
 
 import singe as sg
 from singe.errors import FormatError, InputError
@@ -138,6 +138,14 @@ def test_a_line_is_turned_where_it_reads_better(chance: float, upside_down: bool
     assert [line.score for line in found] == [0.9]
     first = chance > 0.9
     assert ways == ([first] if first == upside_down else [first, upside_down])
+
+
+def test_lines_that_are_read_at_once_are_of_much_the_same_width() -> None:
+    blots = Blots(2, has_turned=False)
+    CHAINS["ocr"].begin(blots.parts(), {"threshold": 0.1})(np.zeros((3000, 700, 4), np.uint8))
+    read: list[list[float]] = [call[2] for call in blots.calls if call[0] == "rec"]
+    assert [len(widths) for widths in read] == [5, 1]
+    assert all(max(widths) <= 1.25 * max(160, min(widths)) for widths in read)
 
 
 @pytest.fixture
