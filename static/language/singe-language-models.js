@@ -152,8 +152,10 @@ const ENCODER = new TextEncoder();
  */
 export function mergesModel(ids, merges, { whole = false, byteFallback = false, unknown = null, fuseUnknown = false, suffix = "" }) {
   // Ranks are found by what is joined: nearly every token is joined of one pair, and a Map of pairs takes as much memory as all tokens.
-  const numbers = new Set(ids.values());
-  const [ranks, lengths] = [0, 0].map(() => new Int32Array([...numbers].reduce((most, id) => Math.max(most, id + 1), 0)));
+  const distinct = new Set(ids.values()).size === ids.size;
+  let size = 0;
+  for (const id of ids.values()) size = Math.max(size, id + 1);
+  const [ranks, lengths] = [0, 0].map(() => new Int32Array(size));
   /** @type {Map<string, number>} */
   const others = new Map();
   const key = (/** @type {string} */ left, /** @type {string} */ right) => `${left.length} ${left}${right}`;
@@ -164,7 +166,7 @@ export function mergesModel(ids, merges, { whole = false, byteFallback = false, 
       throw new SingeError("format", `the merge of ${JSON.stringify(left)} and ${JSON.stringify(right)} is not of tokens of the vocabulary`);
     }
     count++;
-    if (numbers.size === ids.size && (!ranks[id] || lengths[id] === left.length)) {
+    if (distinct && (!ranks[id] || lengths[id] === left.length)) {
       ranks[id] = count;
       lengths[id] = left.length;
     } else others.set(key(left, right), count);

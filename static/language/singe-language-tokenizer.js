@@ -30,14 +30,15 @@ const ENCODER = new TextEncoder();
  */
 const isId = (value, limit = MAX_TOKENS) => Number.isSafeInteger(value) && value >= 0 && value < limit;
 
-/** @param {Json} vocab */
+/** @param {Json} vocab tokens and their numbers, or all tokens in the order of these */
 function idsOf(vocab) {
-  if (typeof vocab !== "object" || !vocab || Array.isArray(vocab)) throw fault("vocab", vocab, "tokens and their numbers");
+  if (typeof vocab !== "object" || !vocab) throw fault("vocab", vocab, "tokens and their numbers");
   /** @type {Map<string, number>} */
   const ids = new Map();
-  for (const token in vocab) ids.set(token, vocab[token]);
+  if (Array.isArray(vocab)) vocab.forEach((token, id) => ids.set(token, id));
+  else for (const token in vocab) ids.set(token, vocab[token]);
   if (ids.size > MAX_TOKENS) throw fault("vocab", ids.size, `at most ${MAX_TOKENS} tokens`);
-  for (const id of ids.values()) if (!isId(id)) throw fault("a number of vocab", id, `one below ${MAX_TOKENS}`);
+  for (const [token, id] of ids) if (typeof token !== "string" || !isId(id)) throw fault("an item of vocab", [token, id], "a token and its number");
   return ids;
 }
 
@@ -57,10 +58,19 @@ function scored({ vocab, unk_id = null }) {
   return { ids, scores, unknown: unk_id };
 }
 
-/** @param {Json[]} merges */
-function* pairsOf(merges) {
-  for (const merge of merges) {
-    const pair = typeof merge === "string" ? merge.split(" ") : merge;
+/**
+ * @param {Json} merges pairs, or, of the tokens from `first` on, each of one merge, the number of characters of its left part
+ * @param {Json} vocab
+ */
+function* pairsOf(merges, vocab) {
+  const lefts = merges?.left;
+  const listed = lefts ?? merges;
+  if (!Array.isArray(listed)) throw fault("merges", merges, "a list");
+  for (let k = 0; k < listed.length; k++) {
+    const merge = listed[k];
+    const token = vocab[merges.first + k];
+    const part = lefts && merge && isId(merge, token?.length) && [token.slice(0, merge), token.slice(merge)];
+    const pair = lefts ? part : typeof merge === "string" ? merge.split(" ") : merge;
     if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== "string" || typeof pair[1] !== "string") throw fault("a merge", merge, "two tokens");
     yield/** @type {[string, string]} */ (pair);
   }
@@ -71,10 +81,9 @@ const MODELS = {
   BPE(model) {
     const ids = idsOf(model.vocab);
     if (model.continuing_subword_prefix) throw fault("continuing_subword_prefix", model.continuing_subword_prefix, "none");
-    if (!Array.isArray(model.merges)) throw fault("merges", model.merges, "a list");
     const unknown = model.unk_token ?? null;
     if (unknown !== null && !ids.has(unknown)) throw fault("unk_token", unknown, "one of the tokens");
-    return mergesModel(ids, pairsOf(model.merges), {
+    return mergesModel(ids, pairsOf(model.merges, model.vocab), {
       whole: model.ignore_merges === true,
       byteFallback: model.byte_fallback === true,
       unknown,

@@ -14,6 +14,7 @@ from .templating import ChatTemplate
 from .tokenizing import Tokenizer
 from .tokenizing.gguf import gguf_tokenizer_values
 from .tokenizing.tokenizer_json import MAX_BYTES
+from .tokenizing.vocabulary import shortened
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 
@@ -38,19 +39,25 @@ class ModelTexts:
             raise InputError(f"{self._name}: without tokenizer.json; give ids in place of texts")
         return Tokenizer.of_file(file, config if config.exists() else None)
 
-    def tokenizer_values(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        """A tokenizer.json that says all of itself, for a page, which reads no other file of the tokenizer."""
+    def tokenizer_values(self, tokenizer: Tokenizer) -> Mapping[str, Any]:
+        """A tokenizer.json that says all of itself, for a page, which reads no other file of the tokenizer; its lists are short."""
         if self._folder is None:
-            return gguf_tokenizer_values(self._metadata)
+            return shortened(gguf_tokenizer_values(self._metadata))
         values = read_json_object(self._folder / "tokenizer.json", MAX_BYTES)
         around = {"before": list(tokenizer.before), "after": list(tokenizer.after)}
         single = [*_marks("before", around), {"Sequence": {"id": "A"}}, *_marks("after", around)]
         special = {name: {"ids": ids} for name, ids in around.items() if ids}
-        return {
-            **values,
-            "post_processor": {"type": "TemplateProcessing", "single": single, "special_tokens": special},
-            "special_ids": {"bos": tokenizer.bos, "eos": tokenizer.eos, "end_of_turn": sorted(tokenizer.end_of_turn)},
-        }
+        return shortened(
+            {
+                **values,
+                "post_processor": {"type": "TemplateProcessing", "single": single, "special_tokens": special},
+                "special_ids": {
+                    "bos": tokenizer.bos,
+                    "eos": tokenizer.eos,
+                    "end_of_turn": sorted(tokenizer.end_of_turn),
+                },
+            }
+        )
 
     def ends(self, tokenizer: Tokenizer) -> frozenset[int]:
         found = {*tokenizer.end_of_turn, *(() if tokenizer.eos is None else (tokenizer.eos,))}

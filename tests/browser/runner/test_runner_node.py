@@ -22,7 +22,7 @@ from singe.tools.export.page.scripts import MAIN, joined_scripts
 
 MOST_GZIP_BYTES = {"joined": 24_150, "built": 20_500}
 MOST_GZIP_BYTES_OF_ORT = {"joined": 5_000, "built": 4_000}
-MOST_GZIP_BYTES_OF_CHAT = {"joined": {"wasm": 70_200, "webgpu": 78_500}, "built": {"wasm": 58_150, "webgpu": 65_100}}
+MOST_GZIP_BYTES_OF_CHAT = {"joined": {"wasm": 70_350, "webgpu": 78_550}, "built": {"wasm": 58_200, "webgpu": 65_100}}
 CHAT = (MAIN, "singe-folded.js", "singe-language.js", "singe-session.js", "singe-stream.js")
 """What a page with a language model loads for a conversation."""
 CHAT_ON = {"wasm": "singe-outputs.js", "webgpu": "singe-webgpu.js"}

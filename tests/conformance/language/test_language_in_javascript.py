@@ -17,9 +17,11 @@ from test_hostile_tokenizers import TEXTS, changed
 from test_templates import HOSTILE, changed_source
 from tokenizer_texts import texts
 
+from singe.errors import FormatError
 from singe.language.templating.chat_template import DIRECTIVES, written_time
 from singe.language.tokenizing import Tokenizer, patterns
 from singe.language.tokenizing.gguf import gguf_tokenizer_values
+from singe.language.tokenizing.vocabulary import shortened
 
 LANGUAGE: Final = Path(__file__).parents[3] / "static" / "language"
 FIXTURE: Final = fixture.read()
@@ -79,6 +81,46 @@ def test_ids_and_texts_are_those_of_hugging_face(name: str) -> None:
     )
 
 
+SHORT: Final = {name: shortened(family["tokenizer"]) for name, family in FIXTURE["families"].items()}
+
+
+@pytest.mark.parametrize("name", ["smollm", "clip", "llama-2"])
+def test_short_lists_say_what_long_ones_say(name: str) -> None:
+    """Of byte pairs whose merges lie as their tokens do, of those with ends of words, and of those whose merges do not."""
+    family, short = FIXTURE["families"][name], SHORT[name]
+    long = family["tokenizer"]["model"]
+    assert isinstance(long["vocab"], dict)
+    assert isinstance(short["model"]["vocab"], list)
+    assert isinstance(short["model"]["merges"], list) == (name == "llama-2")
+    drawn = fixture.part(texts(fixture.TEXTS), 0)
+    answer = node(SUMS, {"Tokenizer": "singe-language-tokenizer.js"}, values=short, parts=[drawn])
+    assert answer == family["sums"][:1]
+    ours, theirs = Tokenizer.of_values(short), Tokenizer.of_values(family["tokenizer"])
+    assert [ours.encode(text) for text in drawn[:50]] == [theirs.encode(text) for text in drawn[:50]]
+
+
+@pytest.mark.parametrize(
+    "changed_parts",
+    [
+        {"vocab": ["a", "b", 3]},
+        {"merges": {"first": 2, "left": [2]}},
+        {"merges": {"first": 2, "left": [1.5]}},
+        {"merges": {"first": 2, "left": [1, 1]}},
+        {"merges": {"first": -1, "left": [1]}},
+        {"merges": {"first": 2}},
+    ],
+)
+def test_short_lists_that_say_nothing_are_refused(changed_parts: dict[str, Any]) -> None:
+    model = {"type": "BPE", "vocab": ["a", "b", "ab"], "merges": {"first": 2, "left": [1]}}
+    assert Tokenizer.of_values({"model": model}).encode("ab") == [2]
+    values = {"model": {**model, **changed_parts}}
+    with pytest.raises(FormatError):
+        Tokenizer.of_values(values)
+    body = """let answer = "read";
+    try { new Tokenizer(given.values); } catch (error) { answer = error.code; }"""
+    assert node(body, {"Tokenizer": "singe-language-tokenizer.js"}, values=values) == "format"
+
+
 def test_a_tokenizer_of_gguf_gives_the_same_ids() -> None:
     vocabulary = FIXTURE["families"]["t5"]["tokenizer"]["model"]["vocab"]
     keys = {
@@ -128,7 +170,8 @@ def test_both_languages_know_the_same_patterns() -> None:
 def test_changed_files_are_read_or_refused(part: int) -> None:
     """Errors are SingeErrors, as Python's are."""
     draw = random.Random(part)
-    values = [changed(draw.choice(list(FIXTURE["families"].values()))["tokenizer"], draw) for _ in range(50)]
+    files = [*(family["tokenizer"] for family in FIXTURE["families"].values()), *SHORT.values()]
+    values = [changed(draw.choice(files), draw) for _ in range(50)]
     body = """
     const answer = { read: 0, refused: 0, others: [] };
     for (const values of given.values) {

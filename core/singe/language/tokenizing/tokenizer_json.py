@@ -6,10 +6,10 @@ Truncation and padding are the caller's matter, and are not read.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...errors import FormatError
 from ...files.bounded import read_json_object
@@ -27,9 +27,9 @@ from .steps.decoders import Decoding, decoder
 from .steps.normalizers import normalizer, same
 from .steps.pre_tokenizers import flat, pre_tokenizer
 from .tokenizer import PieceModel, SpecialIds, Steps, Tokenizer
+from .vocabulary import MAX_TOKENS, ids_of, pairs_of
 
 MAX_BYTES: Final = 1 << 28
-MAX_TOKENS: Final = 1 << 21
 MAX_ADDED: Final = 256
 """The characters of an added token: each place of a text where one may begin is compared with all lengths."""
 MAX_WORD: Final = 257
@@ -43,22 +43,8 @@ class _Model:
         self.ids, self.model = ids, model
 
 
-def _checked_ids(vocabulary: Mapping[str, Any], place: str) -> Mapping[str, int]:
-    if len(vocabulary) > MAX_TOKENS or not all(type(i) is int and 0 <= i < MAX_TOKENS for i in vocabulary.values()):
-        raise FormatError(f"{place} has other values than numbers of tokens, below {MAX_TOKENS}")
-    return vocabulary
-
-
-def _pairs(merges: Iterable[Any], place: str) -> Iterator[tuple[str, str]]:
-    for merge in merges:
-        pair = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(pair, list) or len(pair) != 2 or not (isinstance(pair[0], str) and isinstance(pair[1], str)):
-            raise FormatError(f"{place} has {merge!r:.80}, expected two tokens")
-        yield pair[0], pair[1]
-
-
 def _byte_pairs(fields: Fields) -> _Model:
-    ids = _checked_ids(fields.mapping("vocab"), f"{fields.place}.vocab")
+    ids = ids_of(fields)
     if fields.value("continuing_subword_prefix"):
         raise FormatError(
             f"{fields.place}.continuing_subword_prefix is {fields.value('continuing_subword_prefix')!r:.60}, expected none"
@@ -66,7 +52,7 @@ def _byte_pairs(fields: Fields) -> _Model:
     suffix = fields.value("end_of_word_suffix")
     model = Merges(
         ids,
-        _pairs(fields.list("merges"), f"{fields.place}.merges"),
+        pairs_of(fields),
         whole=fields.flag("ignore_merges", False),
         byte_fallback=fields.flag("byte_fallback", False),
         unknown=_known(ids, fields.optional_text("unk_token"), fields.place),
@@ -112,7 +98,7 @@ def _scores(fields: Fields) -> _Model:
 
 
 def _word_pieces(fields: Fields) -> _Model:
-    ids = _checked_ids(fields.mapping("vocab"), f"{fields.place}.vocab")
+    ids = ids_of(fields)
     unknown = fields.text("unk_token", "[UNK]")
     _known(ids, unknown, fields.place)
     prefix = fields.short_text("continuing_subword_prefix", "##")
