@@ -86,7 +86,7 @@ def test_a_word_is_heard_in_blocks_of_any_size_as_in_the_whole(on: sg.Device, tm
 @pytest.mark.slow
 def test_openwakewords_models_hear_by_the_networks_beside_them(tmp_path: Path) -> None:
     word = word_of_vectors()
-    with pytest.raises(InputError, match=r"melspectrogram.onnx and embedding_model.onnx is not beside it"):
+    with pytest.raises(InputError, match=r"melspectrogram.onnx and embedding_model.onnx must be beside it"):
         sg.task("wake-word", word, labels=["hey"])
     shared_networks_in(tmp_path)
     made = sg.task("wake-word", word, labels="hey", beside=tmp_path, device="numpy")

@@ -114,3 +114,33 @@ def test_rows_of_other_proportions_are_no_map() -> None:
             InputError, match=rf"{kind}: the outputs .* are none of those that it decodes; detect would take them"
         ):
             sg.task(kind, rows)
+
+
+def test_a_row_among_several_outputs_is_scores_where_something_says_so() -> None:
+    """The points of a face beside its score are no classes; a row of a softmax is, after boxes too, and what labels or a name fit."""
+
+    def rows(last: Callable[[sg.Tensor], sg.Tensor], name: str = "second") -> Model:
+        def whole(x: sg.Tensor) -> dict[str, sg.Tensor]:
+            row = x.reshape(-1).unsqueeze(0)
+            return {"first": row[:, :10], name: last(row[:, :2] * sg.tensor(np.array([0.0, 1.0], np.float32)))}
+
+        return Model.of(whole, {"images": (1, 3, 16, 16)}, "numpy")
+
+    picture = np.full((16, 16, 3), 255, np.uint8)
+    plain = rows(lambda x: x * 2.0)
+    with pytest.raises(
+        InputError, match=r"the outputs first \(1, 10\), second \(1, 2\) are none .* labels, a softmax, a name"
+    ):
+        sg.task("classify", plain, std=255)
+    with pytest.raises(InputError, match=r"detect: .* are none of those that are known"):
+        sg.task("detect", plain)
+    chance = 1 / (1 + np.exp(-2.0))
+    for task in (
+        sg.task("classify", plain, labels=["left", "right"], std=255),
+        sg.task("classify", rows(lambda x: (x * 2.0).softmax(1)), std=255),
+        sg.task("classify", rows(lambda x: x * 2.0, "logits"), std=255),
+    ):
+        found = task(picture)
+        assert (len(found), found[0].index) == (2, 1)
+        assert found[0].score == pytest.approx(chance)
+    assert len(sg.task("classify", plain, head="scores", std=255)(picture, top=20)) == 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 from ...late_dataclass import dataclass
 from ...tensors.tensor import Tensor
@@ -88,6 +88,10 @@ class TaskKind:
     varied: bool = False
     forms: Sequence[str] = ()
     refused: Sequence[RefusedOutputs] = ()
+
+
+SCORE_WORDS: Final = ("logits", "scores", "probabilities")
+"""Words in the names of outputs that are scores of classes or of words, not vectors."""
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

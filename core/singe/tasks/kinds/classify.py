@@ -14,7 +14,7 @@ from ..answers import Arrays, Finding, Findings, TaskVector
 from ..picture.medium import PICTURE
 from ..picture.preparing import Frame
 from ..spec import TaskSpec
-from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
+from .base import SCORE_WORDS, Asked, Head, Shapes, TaskKind, Tensors, shorn
 
 _WHOLE: Final = ("image_embed", "embeds", "pooler", "pooled")
 """Words in the name of an output that is one vector of the whole picture."""
@@ -24,34 +24,45 @@ _FAR: Final = 0.5
 """How far from 1 the sum of chances may be, and of chances that were rounded."""
 
 
-def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
-    shape = shorn(only(shapes))
+def _row(shapes: Shapes, asked: Asked) -> str | None:
+    """The output that is a row of scores: the only one, or of several that which labels, a softmax, a sigmoid or its name say to be scores.
+    Without these, as in a model of landmarks, the first row is taken if the head is chosen by its name."""
+    rows = [name for name, shape in shapes.items() if _is_row(shape, asked)]
+    if len(shapes) == 1 or asked.labels or not rows:
+        return next(iter(rows), None)
+    told = asked.softmaxes | asked.sigmoids
+    said = [name for name in rows if name in told or any(word in name.lower() for word in SCORE_WORDS)]
+    return next(iter(said or (rows if asked.chosen else ())), None)
+
+
+def _is_row(shape: tuple[int, ...], asked: Asked) -> bool:
+    shape = shorn(shape)
     while len(shape) > 1 and shape[-1] == 1:
         shape = shape[:-1]
-    fits = len(shape) == 1 and shape[0] > 1
-    return {} if fits and asked.labels in (None, *shape) else None
+    return len(shape) == 1 and shape[0] > 1 and asked.labels in (None, *shape)
 
 
 def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     """The chances of a thousand classes that are rounded to 8 bits may be far from 1 together."""
-    found = _is_row(shapes, asked)
-    return None if found is None else {"far": _FAR if next(iter(shapes)) in asked.rounded else _NEAR}
+    row = _row(shapes, asked)
+    return None if row is None else {"output": row, "far": _FAR if row in asked.rounded else _NEAR}
 
 
 def _are_each(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     """A sigmoid says that classes do not exclude each other; otherwise the caller must."""
-    return _is_row(shapes, asked) if asked.chosen or next(iter(shapes)) in asked.sigmoids else None
+    row = _row(shapes, asked)
+    return {"output": row} if row is not None and (asked.chosen or row in asked.sigmoids) else None
 
 
 def _each(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
-    row = only(outputs).reshape(-1).to(dtype="float32")
+    row = outputs[options["output"]].reshape(-1).to(dtype="float32")
     are = (row.min() >= 0.0) & (row.max() <= 1.0)
     return {"scores": where(are, row, row.sigmoid())}
 
 
 def _scores(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
     """The probabilities of the classes: what is not positive and 1 together goes through a softmax."""
-    row = only(outputs).reshape(-1).to(dtype="float32")
+    row = outputs[options["output"]].reshape(-1).to(dtype="float32")
     are = (row.min() >= 0.0) & ((row.sum() - 1.0).abs() < options["far"])
     return {"scores": where(are, row, row.softmax(0))}
 
@@ -95,7 +106,12 @@ def _embedding(outputs: Arrays, spec: TaskSpec, picture: np.ndarray, settings: M
     return TaskVector(spec.kind, picture, outputs["vector"])
 
 
-SCORES = Head("scores", "one row of scores, (1, classes)", _are_scores, _scores)
+SCORES = Head(
+    "scores",
+    "one row of scores, (1, classes), which of several outputs labels, a softmax, a name such as logits, or the choice of this head say to be it",
+    _are_scores,
+    _scores,
+)
 EACH = Head(
     "each",
     "scores of classes that do not exclude each other: of a sigmoid, or where it is chosen by its name",

@@ -13,19 +13,15 @@ from ...tensors.tensor import Tensor
 from ..answers import Arrays, TaskVector
 from ..spec import TaskSpec
 from ..text.medium import TEXT, Asking, Reading, TextFrame, text_of
-from .base import Asked, Head, Shapes, TaskKind, Tensors
+from .base import SCORE_WORDS, Asked, Head, Shapes, TaskKind, Tensors
 
 _SENTENCE: Final = "sentence_embedding"
 """What sentence-transformers calls the output that is pooled already."""
 
 
-_SCORES: Final = ("logits", "scores", "probabilities")
-"""How outputs that hold no vectors are called."""
-
-
 def _vectors(shapes: Shapes) -> Shapes:
     """Without what is called scores of classes or of words."""
-    return {name: shape for name, shape in shapes.items() if not any(word in name.lower() for word in _SCORES)}
+    return {name: shape for name, shape in shapes.items() if not any(word in name.lower() for word in SCORE_WORDS)}
 
 
 def _is_pooled(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:

@@ -89,8 +89,8 @@ def _networks(kind: TaskKind, form: SoundForm, files: Mapping[str, Path]) -> Map
     """What a form computes by networks of its own, which are in files beside the model."""
     if lacking := [name for name in form.networks if name not in files]:
         raise InputError(
-            f"{kind.name}: the model takes {form.about}, which other networks make: {' and '.join(lacking)} is not beside it; put it there, or name "
-            "its folder with beside="
+            f"{kind.name}: the model takes {form.about}, which other networks make: {' and '.join(lacking)} must be beside it: put it there, or "
+            "name its folder with beside="
         )
     return {name: _network(files[name]) for name in form.networks}
 
