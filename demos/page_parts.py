@@ -1,9 +1,12 @@
-"""What the pages of the site have in common: `filled` puts it in place of the lines `<!-- head -->` and `<!-- opening -->` of a page."""
+"""What the pages of the site have in common: `filled` puts it in place of the lines `<!-- head -->` and `<!-- opening -->` of a page,
+and in that of `<!-- picture: NAME -->` a picture of the gallery."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from kept import HERE
 
 PAGES: Final = {
     "mnist/": "Digits",
@@ -40,6 +43,8 @@ OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
 """What a page of a bundle has of the site: the way back, and what keeps it for a visit without a network."""
 MARK: Final = re.compile(r"^( *)<!-- (head|opening) -->\n", re.M)
 
+PICTURE: Final = re.compile(r"^( *)<!-- picture: ([a-z]+) -->\n", re.M)
+
 
 def filled(page: str, text: str) -> str:
     """A page's text with the common head, and the header with its navigation. page: its path in the
@@ -50,7 +55,17 @@ def filled(page: str, text: str) -> str:
     def common(mark: re.Match[str]) -> str:
         return "".join(f"{mark[1]}{line}\n" for line in lines[mark[2]]).replace("{root}", root)
 
-    return MARK.sub(common, text)
+    return PICTURE.sub(lambda mark: _picture(mark[1], mark[2]), MARK.sub(common, text))
+
+
+def _picture(space: str, name: str) -> str:
+    """A picture of the gallery: its drawing, over its photo if it has one."""
+    photo = f"gallery/{name}.webp"
+    beneath = f'<img src="{photo}" alt="" width="560" height="340" loading="lazy" decoding="async">'
+    drawing = (HERE / "gallery" / f"{name}.svg").read_text("utf-8").strip()
+    parts = [*([beneath] if (HERE / "front" / photo).is_file() else []), *drawing.splitlines()]
+    inside = "".join(f"{space}  {part}\n" for part in parts)
+    return f'{space}<div class="plate">\n{inside}{space}</div>\n'
 
 
 def _opening(page: str) -> tuple[str, ...]:

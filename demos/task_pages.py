@@ -32,7 +32,7 @@ class TaskBundle:
 
 @dataclass(frozen=True)
 class TaskPage:
-    """bundles: by their folders; the first has the scripts. samples: files of SAMPLES. medium: what the tasks take."""
+    """bundles: by their folders; the first has the scripts. samples: files of SAMPLES; of texts, the texts. medium: what the tasks take."""
 
     bundles: Mapping[str, TaskBundle]
     samples: Sequence[str] = ()
@@ -53,6 +53,7 @@ SAMPLES: Final = {
 }
 """A picture of tasks/samples, or a sound that tasks/sample_sounds.py makes ↦ what it shows, or what one hears."""
 _PEOPLE: Final = ("astronaut.jpg", "photographer.jpg", "figure.jpg")
+_ASKED: Final = ("trouble with money", "an animal in winter", "somebody who cannot sleep", "good news for swimmers")
 TASK_PAGES: Final[Mapping[str, TaskPage]] = {
     "detect": TaskPage({"model": TaskBundle("faces", "zoo:blazeface", "Faces")}, _PEOPLE),
     "cutout": TaskPage({"model": TaskBundle("cutout", "zoo:selfie", "People")}, _PEOPLE),
@@ -65,7 +66,7 @@ TASK_PAGES: Final[Mapping[str, TaskPage]] = {
         ("figure.jpg", "astronaut.jpg", "photographer.jpg"),
     ),
     "ocr": TaskPage({"model": TaskBundle("ocr", "zoo:ppocr-tiny", "Text")}, ("receipt.jpg", "letter.jpg")),
-    "search": TaskPage({"model": TaskBundle("search", "zoo:minilm", "Sentences")}, medium="text"),
+    "search": TaskPage({"model": TaskBundle("search", "zoo:minilm", "Sentences")}, _ASKED, "text"),
     "sounds": TaskPage(
         {
             "model": TaskBundle("voices", "zoo:silero-vad", "Voices"),
@@ -152,9 +153,14 @@ def _page(page: TaskPage, folder: Path) -> bytes:
         f"{hints}\n{OFFLINE}",
         folder=f"./{main}/",
         site=BACK,
-        samples={f"../{sample_address(sample)}": SAMPLES[sample] for sample in page.samples},
+        samples=dict(_sample(sample) for sample in page.samples),
         choices=choices,
     )
+
+
+def _sample(sample: str) -> tuple[str, str]:
+    """What a sample's button gives to its page, and what it shows."""
+    return (f"../{sample_address(sample)}", SAMPLES[sample]) if sample in SAMPLES else (sample, sample)
 
 
 def _with_sentences(search: Any) -> Any:

@@ -40,7 +40,35 @@ async function showOffline() {
   byId("offline").textContent = "Works offline from now on";
 }
 
+/** The pictures of the gallery move when they come into view, and when one points at their card. */
+function movePictures() {
+  const move = (card) => {
+    for (const part of card.querySelectorAll(".plate *")) {
+      for (const motion of part.getAnimations()) {
+        motion.currentTime = 0;
+        motion.play();
+      }
+    }
+  };
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (!isIntersecting) continue;
+        seen.unobserve(target);
+        move(target);
+      }
+    },
+    { threshold: 0.6 },
+  );
+  for (const card of document.querySelectorAll("#demos .card")) {
+    seen.observe(card);
+    card.addEventListener("pointerenter", () => move(card));
+    card.addEventListener("focus", () => move(card));
+  }
+}
+
 whenUsed(byId("bench-run"), byId("bench-status"), async () => (await import("./front-benchmark.js")).runBenchmark());
 whenUsed(byId("python-start"), byId("python-status"), async () => (await import("./prompt.js")).startPython());
+movePictures();
 showFacts();
 showOffline();

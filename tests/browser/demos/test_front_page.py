@@ -125,12 +125,29 @@ def test_nothing_heavy_is_loaded_before_it_is_asked_for(browser: Any, address: s
     asked: list[str] = []
     page.on("request", lambda r: asked.append(r.url.removeprefix(address)))
     page.goto(address, wait_until="networkidle")
-    assert sorted(a for a in asked if not a.startswith("data:")) == [
+    photos = [a for a in asked if re.fullmatch(r"gallery/[a-z-]+\.webp", a)]
+    assert sorted(a for a in asked if not a.startswith("data:") and a not in photos) == [
         "", "front-facts.js", "front-offline.js", "front.css", "front.js", "style.css",
     ]  # fmt: skip
-    sizes = page.evaluate("performance.getEntriesByType('resource').map((e) => e.encodedBodySize)")
-    assert sum(sizes) < 20_000, "scripts and style, compressed"
+    sizes = page.evaluate("performance.getEntriesByType('resource').map((e) => [e.name, e.encodedBodySize])")
+    assert sum(size for name, size in sizes if "/gallery/" not in name) < 20_000, "scripts and style, compressed"
     context.close()
+
+
+def test_each_demo_has_a_picture_that_moves_when_it_is_pointed_at(page: Any, site: Path) -> None:
+    assert sum(path.stat().st_size for path in (site / "gallery").iterdir()) < 120_000
+    cards = page.locator("#demos a.card")
+    assert cards.count() == page.locator("#demos a.card > .plate").count() > 10
+    shift = """() => new Promise((done) => new PerformanceObserver((list) => done(list.getEntries().reduce((sum, { value }) => sum + value, 0)))
+      .observe({ type: "layout-shift", buffered: true }) || setTimeout(() => done(0), 300))"""
+    for card in cards.all():
+        card.scroll_into_view_if_needed()
+    until(page, "[...document.querySelectorAll('#demos img')].every((e) => e.complete && e.naturalWidth === 560)", 20)
+    assert page.evaluate(shift) < 0.02
+    box = page.locator("a.card[href='detect/'] .draw")
+    box.evaluate("async (e) => { await e.getAnimations()[0].finished; }")
+    page.locator("a.card[href='detect/']").focus()
+    assert box.evaluate("(e) => e.getAnimations()[0].playState") == "running"
 
 
 def test_the_benchmark_runs_on_each_device_and_its_result_is_copied(page: Any, address: str) -> None:

@@ -82,7 +82,8 @@ def own_page(
 ) -> bytes:  # fmt: skip
     """A page of static/. hints: goes into its head. folder: where its bundle lies, an address relative to the page that ends with
     a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures or sounds to try ↦
-    what they are; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
+    what they are; a task's page offers them; of a page of texts, texts ↦ the same. choices: folders of bundles, the page's own first ↦
+    what they are, if it has several."""
     scripts, media = _POLICIES[name]
     page = _PART.sub(
         lambda mark: _PARTS[mark[1]].format(scripts=scripts, media=media, title=mark[2]),
@@ -108,5 +109,9 @@ def _choice(choices: Mapping[str, str]) -> str:
 
 def _sample(number: int, address: str, shown: str) -> str:
     source, told = html.escape(address), html.escape(shown)
-    seen = told if address.endswith(".wav") else f'<img src="{source}" alt="{told}" width="72" height="72">'
+    seen = (
+        told
+        if address.endswith(".wav") or address == shown
+        else f'<img src="{source}" alt="{told}" width="72" height="72">'
+    )
     return f'<button type="button" class="sample" data-testid="sample-{number}" value="{source}">{seen}</button>'
