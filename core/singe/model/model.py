@@ -431,7 +431,10 @@ class Model:
                     return self._programs.at(key, partial(self._met, sizes, fixed, known), anew=True)
                 except SingeError as e:
                     if unmet is not None:
-                        raise ShapeError(f"{unmet} (got {show_sizes(sizes)}): {e}") from e
+                        got = f"(got {show_sizes(sizes)})"
+                        # an error of shapes says with numbers what the check says with names
+                        text = f"{e} {got}" if isinstance(e, ShapeError) else f"{unmet} {got}: {e}"
+                        raise ShapeError(text) from e
                     if isinstance(e, ValueNeeded):  # as it would be at other sizes
                         self._served.at((key, doubtful), lambda: True)
             self._served.at(at, lambda: True)

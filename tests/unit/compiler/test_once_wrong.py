@@ -185,7 +185,7 @@ def test_a_run_refuses_a_window_that_does_not_fit_its_open_axis(device_name: str
 
     model = sg.Model.of(function, {"x": (1, 1, "N", 4)}, device_name)
     assert model(numbers(1, 1, 3, 4)).shape[2] == 1
-    with pytest.raises(ShapeError, match=f"{what}: the window .* is larger than the padded input"):
+    with pytest.raises(ShapeError, match=rf"^{what}: the window [^:]* the padded input [^:]* \(got N = 2\)$"):
         model(numbers(1, 1, 2, 4))
 
 
