@@ -226,7 +226,7 @@ def hands(_: Path) -> None:
 
 def ocr(_: Path) -> None:
     crop = crop_of(70, 20, 860)
-    lines = list(sg.task("ocr", "zoo:ppocr")(str(sample("receipt.jpg"))))
+    lines = list(sg.task("ocr", "zoo:ppocr-tiny")(str(sample("receipt.jpg"))))
     photo("ocr", sample("receipt.jpg"), crop)
     parts = [
         line(into(found.corners, crop), "straw" if k % 2 else "bronze", 8 * k / len(lines), closed=True)
