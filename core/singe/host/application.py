@@ -195,9 +195,9 @@ class Application:
         served: ServedModel | LanguageEngine | None = None
         try:
             try:
-                given = _headers(scope)
-                headers += self._checked(scope, given)
-                served, answer = await self._routed(scope, given, body)
+                request_headers = _headers(scope)
+                headers += self._checked(scope, request_headers)
+                served, answer = await self._routed(scope, request_headers, body)
             except Exception as e:
                 answer = _failure(e)
                 if self.languages and scope["path"].startswith("/v1/"):
@@ -210,10 +210,10 @@ class Application:
         if served is not None:
             served.counts.answered(status, time.perf_counter() - start)
 
-    def _checked(self, scope: Scope, given: Mapping[str, str]) -> list[Header]:
+    def _checked(self, scope: Scope, headers: Mapping[str, str]) -> list[Header]:
         """The headers for a page that may ask; an error for who may not."""
-        origin = given.get("origin")
-        why = self._callers.refusal(self.url, given.get("host"), origin)
+        origin = headers.get("origin")
+        why = self._callers.refusal(self.url, headers.get("host"), origin)
         if why:
             raise Refused(403, why)
         if origin is None:
@@ -225,7 +225,7 @@ class Application:
         ]
 
     async def _routed(
-        self, scope: Scope, given: Mapping[str, str], body: RequestBody
+        self, scope: Scope, headers: Mapping[str, str], body: RequestBody
     ) -> tuple[ServedModel | LanguageEngine | None, HostResponse]:
         path, method = scope["path"].removeprefix(scope.get("root_path", "")), scope["method"]
         if method == "OPTIONS":
@@ -237,7 +237,7 @@ class Application:
             up = what == "live" or not self._stopped
             return None, _json({what: up}, 200 if up else 503)
         if self.token:
-            self._check_token(given)
+            self._check_token(headers)
         if path in ("/v2", "/v2/"):
             _want(method, "GET")
             version = vars(sys.modules["singe"])["__version__"]  # to import the package would be an import upwards
@@ -254,12 +254,18 @@ class Application:
                 return None, _json(routes.described(self.languages))
             if path == "/v1/embeddings":
                 _want(method, "POST")
-                data = await body.read(_number(given, "content-length"), self._body)
+                data = await self._read(headers, body)
                 served, answer = await routes.embedded(self.languages, data)
                 return served, _json(answer)
             if path in routes.COMPLETIONS:
                 _want(method, "POST")
-                return await self._completed(path, given, body)
+                return await self._completed(path, headers, body)
+        return await self._of_model(path, method, headers, body)
+
+    async def _of_model(
+        self, path: str, method: str, headers: Mapping[str, str], body: RequestBody
+    ) -> tuple[ServedModel | None, HostResponse]:
+        """The answer of a path of one model."""
         found = _MODEL.fullmatch(path)
         if found is None:
             raise Refused(
@@ -276,7 +282,7 @@ class Application:
         if action == "infer":
             _want(method, "POST")
             try:
-                return served, await self._inferred(served, given, body)
+                return served, await self._inferred(served, headers, body)
             except Exception as e:
                 if not body.is_read:
                     await body.discard()
@@ -292,8 +298,8 @@ class Application:
             "outputs": [metadata(p) for p in served.outputs],
         })  # fmt: skip
 
-    def _check_token(self, given: Mapping[str, str]) -> None:
-        scheme, _, token = given.get("authorization", "").partition(" ")
+    def _check_token(self, headers: Mapping[str, str]) -> None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not is_token(token.strip(), self.token):
             raise Refused(
                 401,
@@ -301,12 +307,15 @@ class Application:
                 ((b"www-authenticate", b"Bearer"),),
             )
 
+    async def _read(self, headers: Mapping[str, str], body: RequestBody) -> bytearray:
+        if headers.get("content-encoding", "identity") != "identity":
+            raise Refused(415, f"the body is encoded as {headers['content-encoding']!r:.80}; send it as it is")
+        return await body.read(_number(headers, "content-length"), self._body)
+
     async def _completed(
-        self, path: str, given: Mapping[str, str], body: RequestBody
+        self, path: str, headers: Mapping[str, str], body: RequestBody
     ) -> tuple[LanguageEngine, HostResponse]:
-        if given.get("content-encoding", "identity") != "identity":
-            raise Refused(415, f"the body is encoded as {given['content-encoding']!r:.80}; send it as it is")
-        data = await body.read(_number(given, "content-length"), self._body)
+        data = await self._read(headers, body)
         served, asked = await self._apart(len(data), routes.asked_of, self.languages, path, data)
         del data
         body.release()
@@ -330,11 +339,9 @@ class Application:
         stream = EventStream(routes.events(served, asked, pieces()), routes.error_event)
         return served, HostResponse(200, head, (), stream)
 
-    async def _inferred(self, served: ServedModel, given: Mapping[str, str], body: RequestBody) -> HostResponse:
-        if given.get("content-encoding", "identity") != "identity":
-            raise Refused(415, f"the body is encoded as {given['content-encoding']!r:.80}; send it as it is")
-        json_bytes = _number(given, "inference-header-content-length")
-        data = await body.read(_number(given, "content-length"), self._body)
+    async def _inferred(self, served: ServedModel, headers: Mapping[str, str], body: RequestBody) -> HostResponse:
+        json_bytes = _number(headers, "inference-header-content-length")
+        data = await self._read(headers, body)
         outputs = [p.name for p in served.outputs]
         request: InferRequest = await self._apart(len(data), read_request, data, json_bytes, served.inputs, outputs)
         results = await served.infer(request.arrays)
@@ -372,8 +379,8 @@ def _headers(scope: Scope) -> dict[str, str]:
     return found
 
 
-def _number(given: Mapping[str, str], header: str) -> int | None:
-    text = given.get(header)
+def _number(headers: Mapping[str, str], header: str) -> int | None:
+    text = headers.get(header)
     if text is not None and not _DIGITS.fullmatch(text):
         raise Refused(400, f"the header {header} is {text!r:.40}, expected a number of bytes")
     return None if text is None else int(text)

@@ -79,67 +79,67 @@ def _fields(body: bytes | bytearray, known: frozenset[str], expected: str) -> di
         raise Refused(400, f"the body is no JSON: {str(e) or type(e).__name__:.200}") from None
     if not isinstance(data, dict):
         raise Refused(400, f"the JSON is no object, expected one with {expected}")
-    given: dict[str, Any] = {k: v for k, v in data.items() if v is not None}
-    unknown = sorted(given.keys() - known)
+    fields: dict[str, Any] = {k: v for k, v in data.items() if v is not None}
+    unknown = sorted(fields.keys() - known)
     if unknown:
         raise Refused(400, f"there is no field {', '.join(unknown):.200}; there are {', '.join(sorted(known))}")
-    return given
+    return fields
 
 
 def read_embedding(body: bytes | bytearray) -> EmbeddingRequest:
     """What a body asks."""
-    given = _fields(body, _OF_EMBEDDINGS, "model and input")
-    found = _of(given, "input", (str, list), "a text, the ids of one, or a list of these")
+    fields = _fields(body, _OF_EMBEDDINGS, "model and input")
+    found = _of(fields, "input", (str, list), "a text, the ids of one, or a list of these")
     texts = [found] if isinstance(found, str) or (found and type(found[0]) is int) else found
     if not 0 < len(texts) <= MAX_TEXTS or not all(isinstance(t, (str, list)) and t for t in texts):
         raise Refused(400, f"input: got {found!r:.80}, expected 1 to {MAX_TEXTS} texts, none of them empty")
-    form = given.get("encoding_format", "float")
+    form = fields.get("encoding_format", "float")
     if form not in ("float", "base64"):
         raise Refused(400, f"encoding_format: got {form!r:.40}, expected float or base64")
-    return EmbeddingRequest(_of(given, "model", str, "a name"), texts, form == "base64")
+    return EmbeddingRequest(_of(fields, "model", str, "a name"), texts, form == "base64")
 
 
 def embedding(asked: EmbeddingRequest, vectors: np.ndarray, count: int) -> dict[str, Any]:
     """The answer. count: of the tokens of all texts."""
     rows = vectors.astype("<f4")
-    told = [base64.b64encode(row.tobytes()).decode() if asked.packed else row.tolist() for row in rows]
+    encoded = [base64.b64encode(row.tobytes()).decode() if asked.packed else row.tolist() for row in rows]
     return {
         "object": "list",
         "model": asked.model,
-        "data": [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(told)],
+        "data": [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(encoded)],
         "usage": {"prompt_tokens": count, "total_tokens": count},
     }
 
 
 def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest:
     """What a body asks."""
-    given = _fields(body, _OWN[is_chat], "model and " + ("messages" if is_chat else "prompt"))
-    if given.get("n", 1) != 1:
-        raise Refused(400, f"n: got {given['n']!r:.40}, expected 1: ask several times for several answers")
-    options = {option: given[field] for field, option in _OPTIONS.items() if field in given}
-    if "max_completion_tokens" in given:
-        options["max_tokens"] = given["max_completion_tokens"]
+    fields = _fields(body, _OWN[is_chat], "model and " + ("messages" if is_chat else "prompt"))
+    if fields.get("n", 1) != 1:
+        raise Refused(400, f"n: got {fields['n']!r:.40}, expected 1: ask several times for several answers")
+    options = {option: fields[field] for field, option in _OPTIONS.items() if field in fields}
+    if "max_completion_tokens" in fields:
+        options["max_tokens"] = fields["max_completion_tokens"]
     stop = options.get("stop", ())
     if not isinstance(stop, (str, list, tuple)):
         raise Refused(400, f"stop: got {stop!r:.40}, expected a text or a list of some")
-    told = _told(given, is_chat)
-    if told is not None:
-        options["logprobs"] = told
-    schema = _schema(given.get("response_format", {"type": "text"}))
+    logprobs = _logprobs(fields, is_chat)
+    if logprobs is not None:
+        options["logprobs"] = logprobs
+    schema = _schema(fields.get("response_format", {"type": "text"}))
     if schema is not None:
         options["schema"] = schema
-    names = _of(given, "chat_template_kwargs", dict, "an object") if "chat_template_kwargs" in given else {}
-    stream_options = given.get("stream_options", {})
+    names = _of(fields, "chat_template_kwargs", dict, "an object") if "chat_template_kwargs" in fields else {}
+    stream_options = fields.get("stream_options", {})
     if not isinstance(stream_options, dict) or stream_options.keys() - {"include_usage"}:
         raise Refused(400, f"stream_options: got {stream_options!r:.80}, expected an object with include_usage")
     return CompletionRequest(
         is_chat,
-        _of(given, "model", str, "a name"),
-        _messages(given) if is_chat else _of(given, "prompt", (str, list), "a text, or the ids of one"),
-        _tools(given),
+        _of(fields, "model", str, "a name"),
+        _messages(fields) if is_chat else _of(fields, "prompt", (str, list), "a text, or the ids of one"),
+        _tools(fields),
         names,
         options,
-        _flag(given, "stream"),
+        _flag(fields, "stream"),
         _flag(stream_options, "include_usage"),
     )
 
@@ -160,19 +160,19 @@ def _schema(form: Any) -> Any:
             )
 
 
-def _told(given: Mapping[str, Any], is_chat: bool) -> int | None:
-    """Of how many tokens at each place the chances are told."""
+def _logprobs(fields: Mapping[str, Any], is_chat: bool) -> int | None:
+    """How many tokens at each place the answer lists with their chances; None for no chances at all."""
     if not is_chat:
-        return given.get("logprobs")
-    if _flag(given, "logprobs"):
-        return given.get("top_logprobs", 0)
-    if "top_logprobs" in given:
+        return fields.get("logprobs")
+    if _flag(fields, "logprobs"):
+        return fields.get("top_logprobs", 0)
+    if "top_logprobs" in fields:
         raise Refused(400, "top_logprobs is given without logprobs; give logprobs: true")
     return None
 
 
-def _messages(given: Mapping[str, Any]) -> list[Any]:
-    messages = _of(given, "messages", list, "a list of messages")
+def _messages(fields: Mapping[str, Any]) -> list[Any]:
+    messages = _of(fields, "messages", list, "a list of messages")
     for message in messages:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise Refused(400, f"messages: got {message!r:.80}, expected objects with role and content")
@@ -181,23 +181,23 @@ def _messages(given: Mapping[str, Any]) -> list[Any]:
     return messages
 
 
-def _tools(given: Mapping[str, Any]) -> list[Any] | None:
-    choice = given.get("tool_choice", "auto")
+def _tools(fields: Mapping[str, Any]) -> list[Any] | None:
+    choice = fields.get("tool_choice", "auto")
     if choice not in ("auto", "none"):
         raise Refused(
             400, f"tool_choice: got {choice!r:.80}, expected auto or none; response_format makes a text certain"
         )
-    return _of(given, "tools", list, "a list of functions") if "tools" in given and choice == "auto" else None
+    return _of(fields, "tools", list, "a list of functions") if "tools" in fields and choice == "auto" else None
 
 
-def _of(given: Mapping[str, Any], field: str, kind: Any, expected: str) -> Any:
-    if not isinstance(given.get(field), kind):
-        raise Refused(400, f"{field}: got {given.get(field)!r:.80}, expected {expected}")
-    return given[field]
+def _of(fields: Mapping[str, Any], field: str, kind: Any, expected: str) -> Any:
+    if not isinstance(fields.get(field), kind):
+        raise Refused(400, f"{field}: got {fields.get(field)!r:.80}, expected {expected}")
+    return fields[field]
 
 
-def _flag(given: Mapping[str, Any], field: str) -> bool:
-    return _of(given, field, bool, "true or false") if field in given else False
+def _flag(fields: Mapping[str, Any], field: str) -> bool:
+    return _of(fields, field, bool, "true or false") if field in fields else False
 
 
 def completion(

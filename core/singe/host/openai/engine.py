@@ -37,11 +37,11 @@ class _Asked:
 
 @dataclass(eq=False)
 class _Text:
-    """A text that is being made. told: how many chances were told."""
+    """A text that is being made. sent: how many chances were sent."""
 
     asked: _Asked
     generation: Generation
-    told: int = 0
+    sent: int = 0
 
 
 class LanguageEngine:
@@ -202,8 +202,8 @@ class LanguageEngine:
         part = generation.take(scores)
         if not part and not generation.finish_reason:
             return
-        chances = None if text.asked.options.logprobs is None else generation.logprobs[text.told :]
-        text.told += len(chances or ())
+        chances = None if text.asked.options.logprobs is None else generation.logprobs[text.sent :]
+        text.sent += len(chances or ())
         if not generation.finish_reason:
             tell(CompletionPart(part, chances))
             return

@@ -63,31 +63,31 @@ class _Rules:
             return RuleName(" value")
         if not isinstance(schema, dict):
             raise InputError(f"{at}: got {schema!r:.80}, expected a JSON schema as a dict")
-        found: dict[str, Any] = {k: v for k, v in schema.items() if k not in ANNOTATIONS}
-        given = found.pop("type", None)
-        whole = [k for k in _WHOLE if k in found]
+        keywords: dict[str, Any] = {k: v for k, v in schema.items() if k not in ANNOTATIONS}
+        given = keywords.pop("type", None)
+        whole = [k for k in _WHOLE if k in keywords]
         if whole:
-            if len(found) > 1:
-                raise InputError(f"{at}: {', '.join(map(repr, found))} beside each other; give one of them")
-            return self._whole(whole[0], found[whole[0]], at)
-        types = given if isinstance(given, list) else [self._told(found, at) if given is None else given]
+            if len(keywords) > 1:
+                raise InputError(f"{at}: {', '.join(map(repr, keywords))} beside each other; give one of them")
+            return self._whole(whole[0], keywords[whole[0]], at)
+        types = given if isinstance(given, list) else [self._implied_type(keywords, at) if given is None else given]
         unknown = [t for t in types if not isinstance(t, str) or t not in _KEYWORDS]
         if unknown or not types:
             raise InputError(f"{at}: the type {given!r:.80}, expected {', '.join(_KEYWORDS)}")
-        strange = found.keys() - {k for t in types for k in _KEYWORDS[t]}
+        strange = keywords.keys() - {k for t in types for k in _KEYWORDS[t]}
         if strange:
             raise InputError(
                 f"{at}: the keyword {min(strange)!r:.80} of {'/'.join(types)} is not supported; leave it out"
             )
-        parts = tuple(self._typed(t, found, at) for t in types)
+        parts = tuple(self._typed(t, keywords, at) for t in types)
         return parts[0] if len(parts) == 1 else Choice(parts)
 
-    def _told(self, found: Mapping[str, Any], at: str) -> str:
-        """The type, of the keywords."""
+    def _implied_type(self, keywords: Mapping[str, Any], at: str) -> str:
+        """The type to which the keywords of a schema without a type belong."""
         for kind in ("object", "array", "string"):
-            if found.keys() & _KEYWORDS[kind]:
+            if keywords.keys() & _KEYWORDS[kind]:
                 return kind
-        raise InputError(f"{at}: the keyword {min(found)!r:.80} is not supported; leave it out, or give a type")
+        raise InputError(f"{at}: the keyword {min(keywords)!r:.80} is not supported; leave it out, or give a type")
 
     def _whole(self, keyword: str, value: Any, at: str) -> Expression:
         if keyword == "const":
@@ -114,15 +114,15 @@ class _Rules:
             self.rules[name] = self._value(found, name)
         return RuleName(name)
 
-    def _typed(self, kind: str, found: Mapping[str, Any], at: str) -> Expression:
+    def _typed(self, kind: str, keywords: Mapping[str, Any], at: str) -> Expression:
         match kind:
             case "string":
-                return self._string(found, at)
+                return self._string(keywords, at)
             case "array":
-                least, most = _bounds(found, "minItems", "maxItems", at)
-                return self._braced(self._value(found.get("items", True), f"{at}/items"), "[]", least, most)
+                least, most = _bounds(keywords, "minItems", "maxItems", at)
+                return self._braced(self._value(keywords.get("items", True), f"{at}/items"), "[]", least, most)
             case "object":
-                return self._object(found, at)
+                return self._object(keywords, at)
             case "boolean":
                 return Choice((text("true"), text("false")))
             case "null":
@@ -130,27 +130,27 @@ class _Rules:
             case _:
                 return RuleName(f" {kind}")
 
-    def _string(self, found: Mapping[str, Any], at: str) -> Expression:
-        least, most = _bounds(found, "minLength", "maxLength", at)
-        if "pattern" not in found:
+    def _string(self, keywords: Mapping[str, Any], at: str) -> Expression:
+        least, most = _bounds(keywords, "minLength", "maxLength", at)
+        if "pattern" not in keywords:
             if (least, most) == (0, None):
                 return RuleName(" string")
             return Sequenced((text('"'), Repeated(RuleName(" character"), least, most), text('"')))
         if (least, most) != (0, None):
             raise InputError(f"{at}: pattern and a length beside each other; give one of them")
-        pattern = RegularExpression(found["pattern"], _PLAIN)
+        pattern = RegularExpression(keywords["pattern"], _PLAIN)
         more = Repeated(RuleName(" character"), 0, None)
         before, after = (() if a else (more,) for a in pattern.anchored)
         return Sequenced((text('"'), *before, pattern.expression, *after, text('"')))
 
-    def _object(self, found: Mapping[str, Any], at: str) -> Expression:
-        properties, required = found.get("properties", {}), found.get("required", [])
+    def _object(self, keywords: Mapping[str, Any], at: str) -> Expression:
+        properties, required = keywords.get("properties", {}), keywords.get("required", [])
         if not isinstance(properties, dict) or len(properties) > MAX_VALUES:
             raise InputError(f"{at}/properties: got {properties!r:.80}, expected a dict of at most {MAX_VALUES}")
         missing = [r for r in required if r not in properties] if isinstance(required, list) else [required]
         if missing:
             raise InputError(f"{at}/required: {missing[0]!r:.80} is none of the properties; name these")
-        others = found.get("additionalProperties", not properties)
+        others = keywords.get("additionalProperties", not properties)
         if not properties:
             if others is False:
                 return self._braced(Choice(()), "{}", 0, 0)
@@ -196,10 +196,10 @@ def _literal(value: Any, at: str) -> Expression:
         raise InputError(f"{at}: got {value!r:.80}, expected a value of JSON") from None
 
 
-def _bounds(found: Mapping[str, Any], least: str, most: str, at: str) -> tuple[int, int | None]:
-    low, high = found.get(least, 0), found.get(most)
-    for name in found.keys() & {least, most}:
-        n = found[name]
+def _bounds(keywords: Mapping[str, Any], least: str, most: str, at: str) -> tuple[int, int | None]:
+    low, high = keywords.get(least, 0), keywords.get(most)
+    for name in keywords.keys() & {least, most}:
+        n = keywords[name]
         if type(n) is not int or not 0 <= n <= MAX_VALUES:
             raise InputError(f"{at}/{name}: got {n!r:.40}, expected a number from 0 to {MAX_VALUES}")
     if high is not None and high < low:
