@@ -130,14 +130,14 @@ def _source(
     if record is not None:
         from ..weights.records import read_graph  # noqa: PLC0415 (nor for records)
 
-        told = str(path) if isinstance(path, (str, Path)) else name
-        return sources.GraphSource(_closed(read_graph(record, told), shapes)), ()
+        shown = str(path) if isinstance(path, (str, Path)) else name
+        return sources.GraphSource(_closed(read_graph(record, shown), shapes)), ()
     if is_tflite_file(path):
         from ..tflite.importer import import_model  # noqa: PLC0415 (`import singe` pays for no importer)
         from ..tflite.model import read_model  # noqa: PLC0415
 
-        told = url or (name if isinstance(path, bytes) else str(path))
-        return sources.GraphSource(import_model(read_model(path, name=told), shapes)), ()
+        shown = url or (name if isinstance(path, bytes) else str(path))
+        return sources.GraphSource(import_model(read_model(path, name=shown), shapes)), ()
     from ..onnx.source import OnnxSource  # noqa: PLC0415
 
     model = _onnx_model(path, url, name)
@@ -204,17 +204,17 @@ def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxMod
         from ..weights.files import foreign, is_text, kind_of  # noqa: PLC0415
 
         data = memoryview(path) if isinstance(path, bytes) else mapped(Path(path))
-        told, kind = foreign(data), kind_of(data)
-        if told is None and kind is not None:
-            told = f"these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
-        elif told is None and is_text(data):
-            told = (
+        what, kind = foreign(data), kind_of(data)
+        if what is None and kind is not None:
+            what = f"these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
+        elif what is None and is_text(data):
+            what = (
                 f"it is text, which begins with {bytes(data[:20]).decode(errors='replace')!r}, expected an ONNX or TensorFlow Lite model, a record, "
                 "a Program or a bundle"
             )
-        if told is None:
+        if what is None:
             raise
-        raise FormatError(f"{url or (name if isinstance(path, bytes) else path)}: {told}") from e
+        raise FormatError(f"{url or (name if isinstance(path, bytes) else path)}: {what}") from e
 
 
 def _models_in(folder: Path) -> str:

@@ -62,9 +62,9 @@ class KeptFile:
 
     @staticmethod
     def of(
-        path: FileOrBytes | Sequence[Path], digest: str | None, device: Device, name: str, *given: Any
+        path: FileOrBytes | Sequence[Path], digest: str | None, device: Device, name: str, *facts: Any
     ) -> KeptFile | None:
-        """path: also those of several files. digest: of the bytes of the file, where it is known. given: what the Programs depend on beside
+        """path: also those of several files. digest: of the bytes of the file, where it is known. facts: what the Programs depend on beside
         the files and the device, as data of JSON. None if nothing is to be kept."""
         target = device.target
         mark, packages = kept_as(target), _packages(target)
@@ -82,12 +82,12 @@ class KeptFile:
         except (OSError, ValueError):  # the reader of the file says why
             return None
         code = {package: code_version(package) for package in packages}
-        key = entry_key(digests, code, np.__version__, target.name, mark, *given)
+        key = entry_key(digests, code, np.__version__, target.name, mark, *facts)
         return KeptFile(key, dict(zip([p.absolute() for p in paths], digests, strict=False)), name)
 
-    def part(self, *given: Any) -> KeptFile:
-        """What is kept of one of several Models that are made of the files. given: what it depends on, as data of JSON."""
-        return KeptFile(entry_key(self._key, *given), self._digests, self._name)
+    def part(self, *facts: Any) -> KeptFile:
+        """What is kept of one of several Models that are made of the files. facts: what it depends on, as data of JSON."""
+        return KeptFile(entry_key(self._key, *facts), self._digests, self._name)
 
     def signature(self) -> KeptSignature | None:
         """What is kept of its inputs and outputs, if the files beside it that it names are as they were."""
@@ -95,13 +95,13 @@ class KeptFile:
         if found is None:
             return None
         try:
-            told = KeptSignature(json.loads(bytes(found)))
+            signature = KeptSignature(json.loads(bytes(found)))
         except (ValueError, TypeError, KeyError, AttributeError, SingeError):
             return None
-        if not all(self._is_same(name, digest) for name, digest in told.files.items()):
+        if not all(self._is_same(name, digest) for name, digest in signature.files.items()):
             return None
-        self._beside = told.files
-        return told
+        self._beside = signature.files
+        return signature
 
     def _is_same(self, name: str, digest: str) -> bool:
         try:
@@ -113,8 +113,8 @@ class KeptFile:
         """files: those beside the file that it names."""
         if self._path is not None:
             self._beside = {name: digest_of(inside(self._path.parent, name)) for name in files}
-        told = signature_of(model) | {"files": self._beside}
-        keep_entry("model", self._key, self._name, [json.dumps(told).encode()])
+        record = signature_of(model) | {"files": self._beside}
+        keep_entry("model", self._key, self._name, [json.dumps(record).encode()])
 
     def check(self) -> None:
         """Refuse a file that is not the one any more of which this is kept."""
@@ -144,8 +144,8 @@ class KeptFile:
 
     def keep_refusal(self, key: Any, error: ValueNeeded) -> None:
         """Keep that there is no Program under a key."""
-        told = json.dumps([str(error), list(error.inputs)])
-        keep_entry("refusal", self._program_key(key), f"{self._name}: {error}", [told.encode()])
+        record = json.dumps([str(error), list(error.inputs)])
+        keep_entry("refusal", self._program_key(key), f"{self._name}: {error}", [record.encode()])
 
     def refusal(self, key: Any) -> ValueNeeded | None:
         """The error that was kept under a key."""
@@ -167,10 +167,10 @@ def _kept_block(blocks: SharedBlocks, start: int, block: np.ndarray, text: str) 
     return [start, digest, [[kind, key.hex(), at] for (kind, key), at in blocks.pieces(block).items()]]
 
 
-def _recalled_blocks(blocks: SharedBlocks, told: Any) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """The blocks of which `_kept_block` told; the first one is the Program's own."""
+def _recalled_blocks(blocks: SharedBlocks, records: Any) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """The blocks whose records `_kept_block` made; the first one is the Program's own."""
     found = dict[int, np.ndarray]()
-    for start, digest, pieces in told:
+    for start, digest, pieces in records:
         block = blocks.named(digest)
         if block is None:
             entry = recall_entry("weights", digest)
@@ -186,21 +186,21 @@ def _recalled_blocks(blocks: SharedBlocks, told: Any) -> tuple[np.ndarray, dict[
 class KeptSignature:
     """The inputs, outputs and states of a file, and what its Programs need beside open sizes, from data of JSON."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.inputs: Final = tuple(map(_spec, told["inputs"]))
-        self.states: Final = tuple(map(_spec, told["states"]))
-        self.outputs: Final = tuple(map(_spec, told["outputs"]))
-        self.needed: Final = Needed(dict(told["needed"]["sizes"]), dict(told["needed"]["inputs"]))
-        self.files: Final[Mapping[str, str]] = dict(told["files"])
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self.inputs: Final = tuple(map(_spec, record["inputs"]))
+        self.states: Final = tuple(map(_spec, record["states"]))
+        self.outputs: Final = tuple(map(_spec, record["outputs"]))
+        self.needed: Final = Needed(dict(record["needed"]["sizes"]), dict(record["needed"]["inputs"]))
+        self.files: Final[Mapping[str, str]] = dict(record["files"])
 
 
 def signature_of(model: Model) -> dict[str, Any]:
     """The data of a KeptSignature, but for its files."""
     needed = model.needed
     return {
-        "inputs": [*map(_told, model.inputs)],
-        "states": [*map(_told, model.states)],
-        "outputs": [*map(_told, model.outputs)],
+        "inputs": [*map(_spec_record, model.inputs)],
+        "states": [*map(_spec_record, model.states)],
+        "outputs": [*map(_spec_record, model.outputs)],
         "needed": {"sizes": dict(needed.sizes), "inputs": dict(needed.inputs)},
     }
 
@@ -210,19 +210,19 @@ class KeptSource:
 
     objects: Mapping[str, Kind] = {}
 
-    def __init__(self, told: KeptSignature, make: Callable[[], Source]) -> None:
-        self.inputs: tuple[TensorSpec, ...] = told.inputs
-        self.states: tuple[TensorSpec, ...] = told.states
-        self.output_names: tuple[str, ...] = tuple(o.name for o in told.outputs)
-        self.output_dtypes: tuple[DType, ...] = tuple(o.dtype for o in told.outputs)
-        self.output_shapes: tuple[Shape | None, ...] = tuple(o.shape for o in told.outputs)
-        self._told: Final = told
+    def __init__(self, signature: KeptSignature, make: Callable[[], Source]) -> None:
+        self.inputs: tuple[TensorSpec, ...] = signature.inputs
+        self.states: tuple[TensorSpec, ...] = signature.states
+        self.output_names: tuple[str, ...] = tuple(o.name for o in signature.outputs)
+        self.output_dtypes: tuple[DType, ...] = tuple(o.dtype for o in signature.outputs)
+        self.output_shapes: tuple[Shape | None, ...] = tuple(o.shape for o in signature.outputs)
+        self._signature: Final = signature
         self._make: Final = make
         self._made: Source | None = None
 
     def unread(self) -> KeptSource:
         """The same source, which holds nothing that this one has read."""
-        return KeptSource(self._told, self._make)
+        return KeptSource(self._signature, self._make)
 
     def _read(self) -> Source:
         if self._made is None:
@@ -248,19 +248,19 @@ class KeptModel(Model):
         device: Device,
         name: str,
         kept: KeptFile,
-        told: KeptSignature | None,
+        signature: KeptSignature | None,
         files: Sequence[str],
         again: Callable[[], Source] | None = None,
         **options: Any,
     ) -> None:
-        """told: what was kept of it; otherwise it is checked, and kept. files: those beside it that it names. again: makes the source anew;
-        what was read for a Program is let go of once that is kept. None: the source stays."""
+        """signature: what was kept of the file; None: the Model is checked, and its signature kept. files: those beside the file that it
+        names. again: makes the source anew, so that what was read for a Program is freed once that is kept; None: the source stays."""
         super().__init__(source, device, name, **options)
         self._again: Final = again
         self._kept: Final = kept
         self._files: Final = files
-        if told is not None:
-            self._needed = self._needed_as_kept = told.needed
+        if signature is not None:
+            self._needed = self._needed_as_kept = signature.needed
         else:
             self.check()
             self._keep_signature()
@@ -306,9 +306,9 @@ class KeptModel(Model):
             self._kept.keep_program(self._key(sizes, values), part, self._blocks)
             if self._needed != self._needed_as_kept:
                 self._keep_signature()
-            told = None if self._again is None else self._kept.signature()
-            if told is not None and self._again is not None:
-                self.source = KeptSource(told, self._again)
+            signature = None if self._again is None else self._kept.signature()
+            if signature is not None and self._again is not None:
+                self.source = KeptSource(signature, self._again)
                 return self._recalled(sizes, values) or made
         return made
 
@@ -353,19 +353,19 @@ def model_of_file(
     make: Callable[[], tuple[Source, Sequence[str]]],
     device: Device,
     name: str,
-    given: Sequence[Any],
+    facts: Sequence[Any],
     options: Options,
     digest: str | None = None,
 ) -> Model:
     """The Model of a file, which is checked as far as that does not depend on a run. make: reads the file; the source, and the names of the
-    files beside it that it names. given, digest: see KeptFile.of."""
+    files beside it that it names. facts, digest: see KeptFile.of."""
     chosen: dict[str, Any] = {
         "fail_on_host": options.fail_on_host, "bounds": options.bounds, "donate": options.donate
     }  # fmt: skip
-    kept = KeptFile.of(path, digest, device, name, *given, repr(chosen))
-    told = None if kept is None else kept.signature()
-    if kept is not None and told is not None:
-        return _recalled(kept, told, lambda: make()[0], device, name, chosen)
+    kept = KeptFile.of(path, digest, device, name, *facts, repr(chosen))
+    signature = None if kept is None else kept.signature()
+    if kept is not None and signature is not None:
+        return _recalled(kept, signature, lambda: make()[0], device, name, chosen)
     source, files = make()
     if kept is None or source.objects:
         model = Model(source, device, name, **chosen)
@@ -377,22 +377,24 @@ def model_of_file(
 @collector_resting()
 def kept_model(kept: KeptFile, make: Callable[[], Source], device: Device, name: str, **options: Any) -> Model:
     """One of the Models that are made of the files of `kept`, which tells them apart. make: reads the files. options: of the Model."""
-    told = kept.signature()
-    if told is None:
+    signature = kept.signature()
+    if signature is None:
         return KeptModel(make(), device, name, kept, None, (), _checking(kept, make), **options)
-    return _recalled(kept, told, make, device, name, options)
+    return _recalled(kept, signature, make, device, name, options)
 
 
 def _recalled(
     kept: KeptFile,
-    told: KeptSignature,
+    signature: KeptSignature,
     make: Callable[[], Source],
     device: Device,
     name: str,
     options: Mapping[str, Any],
 ) -> KeptModel:
     again = _checking(kept, make)
-    return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), again, **options)
+    return KeptModel(
+        KeptSource(signature, again), device, name, kept, signature, tuple(signature.files), again, **options
+    )
 
 
 def _checking(kept: KeptFile, make: Callable[[], Source]) -> Callable[[], Source]:
@@ -412,10 +414,10 @@ def _packages(target: Target) -> list[str] | None:
     return found if all(hasattr(sys.modules[name], "__path__") for name in found) else None
 
 
-def _told(spec: TensorSpec) -> list[Any]:
+def _spec_record(spec: TensorSpec) -> list[Any]:
     return [spec.name, spec.dtype.name, None if spec.shape is None else [encode_dim(d) for d in spec.shape]]
 
 
-def _spec(told: Sequence[Any]) -> TensorSpec:
-    name, kind, shape = told
+def _spec(record: Sequence[Any]) -> TensorSpec:
+    name, kind, shape = record
     return TensorSpec(str(name), dtype_named(kind), None if shape is None else tuple(decode_dim(d) for d in shape))

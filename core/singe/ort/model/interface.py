@@ -31,14 +31,14 @@ class Interface:
 
 def keep_interface(interface: Interface, digest: str, sizes: Mapping[str, int], name: str) -> None:
     """digest: of the bytes of the file. sizes: those that have numbers which are not in it."""
-    told = {
-        "inputs": [*map(_told, interface.inputs)],
-        "overridable": [*map(_told, interface.overridable)],
-        "outputs": [*map(_told, interface.outputs)],
+    record = {
+        "inputs": [*map(_value_record, interface.inputs)],
+        "overridable": [*map(_value_record, interface.overridable)],
+        "outputs": [*map(_value_record, interface.outputs)],
         "files": interface.files,
         "metadata": asdict(interface.metadata),
     }
-    keep_entry(_KIND, _key(digest, sizes), name, [json.dumps(told).encode()])
+    keep_entry(_KIND, _key(digest, sizes), name, [json.dumps(record).encode()])
 
 
 def recall_interface(digest: str, sizes: Mapping[str, int]) -> Interface | None:
@@ -47,9 +47,9 @@ def recall_interface(digest: str, sizes: Mapping[str, int]) -> Interface | None:
     if found is None:
         return None
     try:
-        told = json.loads(bytes(found))
-        values = {name: tuple(map(_value, told[name])) for name in ("inputs", "overridable", "outputs")}
-        return Interface(**values, files=tuple(map(str, told["files"])), metadata=_metadata(told["metadata"]))
+        record = json.loads(bytes(found))
+        values = {name: tuple(map(_value, record[name])) for name in ("inputs", "overridable", "outputs")}
+        return Interface(**values, files=tuple(map(str, record["files"])), metadata=_metadata(record["metadata"]))
     except (ValueError, TypeError, KeyError, AttributeError, SingeError):
         return None
 
@@ -58,27 +58,27 @@ def _key(digest: str, sizes: Mapping[str, int]) -> str:
     return entry_key(digest, code_version("singe"), dict(sizes))
 
 
-def _told(value: OnnxValue) -> list[Any]:
-    return [value.name, _told_type(value.type)]
+def _value_record(value: OnnxValue) -> list[Any]:
+    return [value.name, _type_record(value.type)]
 
 
-def _told_type(kind: OnnxType | None) -> list[Any] | None:
-    return None if kind is None else [kind.kind, kind.dtype, kind.shape, _told_type(kind.of)]
+def _type_record(kind: OnnxType | None) -> list[Any] | None:
+    return None if kind is None else [kind.kind, kind.dtype, kind.shape, _type_record(kind.of)]
 
 
-def _value(told: Any) -> OnnxValue:
-    name, kind = told
+def _value(record: Any) -> OnnxValue:
+    name, kind = record
     return OnnxValue(str(name), _type(kind))
 
 
-def _type(told: Any) -> OnnxType | None:
-    if told is None:
+def _type(record: Any) -> OnnxType | None:
+    if record is None:
         return None
-    kind, dtype, shape, of = told
+    kind, dtype, shape, of = record
     if not all(d is None or isinstance(d, (int, str)) for d in shape or ()):
         raise ValueError("a dimension is neither a number nor a name")
     return OnnxType(kind, dtype, None if shape is None else tuple(shape), _type(of))
 
 
-def _metadata(told: dict[str, Any]) -> ModelMetadata:
-    return replace(ModelMetadata(), **told)
+def _metadata(record: dict[str, Any]) -> ModelMetadata:
+    return replace(ModelMetadata(), **record)
