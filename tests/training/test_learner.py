@@ -160,7 +160,7 @@ def test_a_loss_function_tells_more_than_the_loss() -> None:
     without = Learner(
         network(), optim.SGD(0.1), lambda *given: loss(*given)[0], [metrics.Accuracy()], device="numpy", dashboard=None
     )
-    with pytest.raises(InputError, match="tells no predictions"):
+    with pytest.raises(InputError, match="returns no predictions"):
         without.fit(loader())
 
 

@@ -119,7 +119,7 @@ def test_what_is_no_metric_is_refused_at_once(given: Any, says: str) -> None:
 
 
 def test_a_number_that_is_not_told_is_refused_by_its_name() -> None:
-    with pytest.raises(InputError, match=r"by the name 'latest'; it tells loss"):
+    with pytest.raises(InputError, match=r"by the name 'latest'; it returns loss"):
         learner([metrics.Latest()]).fit(loader())
 
 
@@ -158,7 +158,7 @@ def test_what_of_a_table_cannot_be_trained_on_is_named() -> None:
         learner().fit(data.Loader(data.Dataset.of({"x": X, "y": Y}), 8))
     untold = lambda model, row: (told(model, row)[0], {"prediction": model(row["x"])})
     trained = Learner(network(), optim.SGD(0.1), untold, [metrics.Accuracy()], device="numpy", dashboard=None)
-    with pytest.raises(InputError, match="the loss function tells no targets"):
+    with pytest.raises(InputError, match="the loss function returns no targets"):
         trained.fit(data.Loader(data.Dataset.of({"x": X, "y": Y}), 8))
 
 

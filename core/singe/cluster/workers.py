@@ -2,8 +2,8 @@
 
 Each worker has a replica of the states and computes the gradients of a part of each batch. The workers average their gradients
 among themselves (exchange.py has the ways), so a worker receives and sends at most twice the size of the gradients in a step,
-however many workers there are (docs/cluster.md has measurements). A step is told once all losses are there: while the workers exchange
-gradients and update weights, the next part of a batch comes to them already.
+however many workers there are (docs/cluster.md has measurements). A step returns its loss once all workers have theirs: while
+they exchange gradients and update weights, the next part of a batch already comes to them.
 
 When a worker is lost, the others do its step again without it, and Ray starts another, which joins when it is ready. No step is
 lost, and the batches stay the same. When all are lost at once, a DeviceLost is raised; a Learner with a folder then goes on from
@@ -29,8 +29,8 @@ from ..tensors.tensor import Tensor
 from ..train.steps.batches import mapped
 from ..train.steps.objective import Loss
 from ..train.steps.optimizers import check_optimizer
-from ..train.steps.parallel import average_buffers, split, told_by
-from ..train.steps.step import Share, TrainStep, told
+from ..train.steps.parallel import average_buffers, joined_values, split
+from ..train.steps.step import Share, TrainStep, loss_and_extras
 from .engine import engine, is_lost
 from .exchange import Exchange, Way, actor_options, checked_way, chosen_way, exchange_of
 from .placement import placed
@@ -90,10 +90,10 @@ def none_started(ray: Any, workers: RayWorkers, device: str) -> DeviceError:
 
 
 class _Begun(NamedTuple):
-    """A step of which the loss was told. skipped: whether each worker skipped it, once its weights are updated; None: it must be done again."""
+    """A step whose loss was returned. skipped: whether each worker skipped it, once its weights are updated; None: it must be done again."""
 
     batch: Sequence[Any]
-    """With arrays of its own, as the caller's may be overwritten once the loss is told."""
+    """With arrays of its own, as the caller's may be overwritten once the loss is returned."""
     skipped: Sequence[Any] | None
 
 
@@ -148,7 +148,7 @@ class RayStep:
                 self._survive_or_raise(e, attempt)
         if not all(share.finite for share in shares):
             self._settle()  # which may raise
-        return told(told_by(shares))
+        return loss_and_extras(joined_values(shares))
 
     @property
     def skipped(self) -> int:
@@ -249,7 +249,7 @@ class RayStep:
         try:
             shares[:], means = exchange.begin(split(batch, len(self._workers)))
             self._end()  # a worker does what it is asked in order
-            buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
+            buffers, loss = average_buffers(shares), float(joined_values(shares)["loss"])
             skipped = [
                 worker.update.remote(self._done + 1, buffers, loss, *mean)
                 for worker, mean in zip(self._workers, means, strict=True)
@@ -292,10 +292,10 @@ class RayStep:
             exchange.stop()
         if not is_lost(e) or attempt == ATTEMPTS:
             raise e
-        told = self._done + (self._begun is not None)
-        self._survive(e, told + 1)
+        steps = self._done + (self._begun is not None)
+        self._survive(e, steps + 1)
         if self._begun is not None:
-            self._begun = None if self._done == told else self._begun._replace(skipped=None)
+            self._begun = None if self._done == steps else self._begun._replace(skipped=None)
 
     def _agreed(self) -> Exchange:
         """The exchange of the present workers."""

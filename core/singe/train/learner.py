@@ -53,7 +53,7 @@ from .saving.folder_lock import locked
 from .saving.progress import Progress
 from .saving.run_files import RunFiles
 from .steps.batches import fields_of, items_of
-from .steps.fault import told_fault
+from .steps.fault import fault_text
 from .steps.layer_figures import layer_figures
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
@@ -327,14 +327,16 @@ class Learner:
                 self._tell(LayersObserved(epoch, now.step + 1, *layer_figures(self._step, fields)))
             try:
                 found = self._step(*fields)
-                loss, told = found if isinstance(found, tuple) else (found, {})
+                loss, extras = found if isinstance(found, tuple) else (found, {})
             except NonFinite as e:
                 return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._files.newest()}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step, self._scale)
             counts = self._step.skipped == skipped
-            values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
+            values = (
+                self._tallies.update(loss, extras, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
+            )
             if rate is not None:
                 values["lr"] = rate
             self._watched.check(self._tallies.values, lambda fields=fields: self._measured([fields], None))
@@ -369,7 +371,7 @@ class Learner:
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite, as the end of a sentence."""
         key, model = self._step.state()[KEY], self._step.model.train()
-        return told_fault(self._objective, model, fields, self.device, key, self._precision)
+        return fault_text(self._objective, model, fields, self.device, key, self._precision)
 
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
@@ -384,9 +386,9 @@ class Learner:
         last = time.perf_counter()
         for k, batch in enumerate(data, 1):
             fields = fields_of(batch)
-            loss, told = evaluation(*fields)
+            loss, extras = evaluation(*fields)
             items, ended = items_of(fields), time.perf_counter()
-            values = tallies.update(loss, told, fields[-1], items, ended - last)
+            values = tallies.update(loss, extras, fields[-1], items, ended - last)
             if epoch is not None:
                 self._tell(BatchEnded(epoch, "valid", k, values, ended - last, items, self._memory(), self.step))
                 if self._asked:

@@ -13,7 +13,7 @@ from .steps.objective import PREDICTION, TARGET
 
 LOSS: Final = "loss"
 NUMBERS: Final = (Mean, Latest)
-"""Metrics of a number that the loss function tells, by its name; that of a LearningRate is the optimiser's."""
+"""Metrics of a number that the loss function returns, by its name; that of a LearningRate is the optimiser's."""
 OF_RUN: Final = (*NUMBERS, IterationSpeed)
 """Metrics that take no predictions."""
 
@@ -25,7 +25,7 @@ def checked_metrics(argument: Any) -> tuple[Metric, ...]:
     for metric in argument:
         if not isinstance(metric, Metric):
             raise InputError(
-                f"metrics: got {metric!r:.80}, expected a Metric, as sg.metrics.Accuracy() is. A number of one's own is told by the "
+                f"metrics: got {metric!r:.80}, expected a Metric, as sg.metrics.Accuracy() is. A number of one's own is returned by the "
                 "loss function, which returns (loss, {'name': number})"
             )
     of_loss = any(isinstance(m, NUMBERS) and m.name == LOSS for m in argument)
@@ -51,7 +51,7 @@ class Tallies:
     def update(
         self,
         loss: float,
-        told: Mapping[str, Any],
+        extras: Mapping[str, Any],
         target: Any,
         items: int,
         seconds: float = 0.0,
@@ -59,10 +59,10 @@ class Tallies:
     ) -> dict[str, float]:
         """Count a batch; returns its own values.
 
-        told: what the loss function told beside the loss: numbers, and what metrics take: its "prediction", and "target" where
+        extras: what the loss function returned beside the loss: numbers, and what metrics take: its "prediction", and "target" where
         that is not the batch's last field. seconds: what the batch took. rate: the learning rate, in training.
         """
-        numbers = {name: float(np.asarray(v)) for name, v in told.items() if np.size(v) == 1 and np.ndim(v) == 0}
+        numbers = {name: float(np.asarray(v)) for name, v in extras.items() if np.size(v) == 1 and np.ndim(v) == 0}
         values = {LOSS: loss, **{name: v for name, v in numbers.items() if name not in (PREDICTION, TARGET)}}
         for name, metric in self._chosen.items():
             match metric:
@@ -72,7 +72,7 @@ class Tallies:
                     values[name] = rate
                 case Mean() | Latest() if name not in values and not isinstance(metric, LearningRate):
                     raise InputError(
-                        f"metrics: {metric!r} is of a number that the loss function tells by the name {name!r}; it tells "
+                        f"metrics: {metric!r} is of a number that the loss function returns by the name {name!r}; it returns "
                         f"{', '.join(values)}; return (loss, {{{name!r}: number}})"
                     )
                 case _:
@@ -85,17 +85,17 @@ class Tallies:
                     self._number(name).update(value)
                 case _:
                     self._number(name).update(value, items)
-        if self._metrics and PREDICTION not in told:
+        if self._metrics and PREDICTION not in extras:
             raise InputError(
-                f"{', '.join(self._metrics)}: the loss function tells no predictions; return (loss, {{'prediction': y}})"
+                f"{', '.join(self._metrics)}: the loss function returns no predictions; return (loss, {{'prediction': y}})"
             )
-        if self._metrics and TARGET not in told and isinstance(target, Mapping):
+        if self._metrics and TARGET not in extras and isinstance(target, Mapping):
             raise InputError(
-                f"{', '.join(self._metrics)}: the batch is a dict, and the loss function tells no targets; return "
+                f"{', '.join(self._metrics)}: the batch is a dict, and the loss function returns no targets; return "
                 "(loss, {'prediction': y, 'target': batch['…']})"
             )
         for name, tally in self._metrics.items():
-            own = tally.update(told[PREDICTION], told.get(TARGET, target))
+            own = tally.update(extras[PREDICTION], extras.get(TARGET, target))
             if np.ndim(own) == 0:
                 values[name] = float(own)
         return values

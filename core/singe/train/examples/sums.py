@@ -75,8 +75,8 @@ def sums(count: int, digits: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def loss(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     logits = model(x)
     right = (logits.argmax(-1) == y).cast("float32")
-    told = {"accuracy": right.mean(), "whole": right.amin(1).mean()}
-    return nn.CrossEntropyLoss()(logits.reshape(-1, 10), y.reshape(-1)), told
+    extras = {"accuracy": right.mean(), "whole": right.amin(1).mean()}
+    return nn.CrossEntropyLoss()(logits.reshape(-1, 10), y.reshape(-1)), extras
 
 
 def train(config: SumsConfig, run: Example) -> tuple[Learner, Summary]:

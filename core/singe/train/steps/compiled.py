@@ -153,9 +153,9 @@ class CompiledRuns:
             given = iter(tensors)
             filled_in = [filled(part, given) for part in forms.values()]
             with in_place_of_shared(states[random_keys.KEY]) as drawn, changing([*forms.values()], filled_in):
-                told, after = function(filled_in, states)
+                outputs, after = function(filled_in, states)
             taken = drawn.count
-            return told, {random_keys.KEY: key_after(states[random_keys.KEY], taken), **after}
+            return outputs, {random_keys.KEY: key_after(states[random_keys.KEY], taken), **after}
 
         specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
         follows, alone = self.follows, self._functions.tracing  # not these runs, which keep what is traced

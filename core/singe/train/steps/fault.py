@@ -34,10 +34,10 @@ from .objective import Objective
 from .states import PRECISIONS
 
 
-def told_fault(
+def fault_text(
     objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, precision: str
 ) -> str:
-    """What `first_fault` finds, as the end of a sentence. Nothing within `sg.debug`, whose error has told it."""
+    """What `first_fault` finds, as the end of a sentence. Nothing within `sg.debug`, whose error says it."""
     if looking():
         return ""
     try:
@@ -143,8 +143,8 @@ class _Trace:
         nodes = [value_on(self._on, x) for x in (finite, sizes)]
         inputs = (*(n for n, _ in self._given), value_on(self._on, self._key))
         program = Model(Graph(inputs, tuple(nodes), ("finite", "sizes"), b.size_nodes), device, "observed").program()
-        told, largest = program.run([*(array for _, array in self._given), key])
-        return self._said(told != 0, largest)
+        is_finite, largest = program.run([*(array for _, array in self._given), key])
+        return self._said(is_finite != 0, largest)
 
     def _said(self, finite: np.ndarray, largest: np.ndarray) -> str:
         """finite: of the outputs of each call, of the loss, of the gradients at each output, and of each parameter."""

@@ -1,4 +1,4 @@
-"""What a step of training computes, as functions of Tensors: of a batch and the states, what it tells and the states after it.
+"""What a step of training computes, as functions of Tensors: of a batch and the states, the outputs and the states after it.
 
 compiled.py traces them into Programs; several.py runs them as they are, on several devices, between which they move no more than
 a number: whether the checks are passed, the scale of the loss, the norm of the gradients.
@@ -40,7 +40,7 @@ StepFunction: TypeAlias = Callable[[Sequence[Any], Mapping[str, Tensor]], Traced
 
 GRADIENTS: Final = "gradients."
 BUFFERS: Final = "buffers."
-"""How the first half of a step names what it gives beside what the loss function tells."""
+"""How the first half of a step names what it gives beside what the loss function returns."""
 
 
 class StepFunctions:
@@ -92,13 +92,13 @@ class StepFunctions:
         return states
 
     def step(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        told, grads, seen = self._differentiated(batch, states)
-        told.pop(OUT_OF_RANGE, None)
-        return told, self._updated(seen, grads, states, None)
+        outputs, grads, seen = self._differentiated(batch, states)
+        outputs.pop(OUT_OF_RANGE, None)
+        return outputs, self._updated(seen, grads, states, None)
 
     def checked(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        told, grads, seen = self._differentiated(batch, states)
-        return self._guarded(told, seen, grads, states)
+        outputs, grads, seen = self._differentiated(batch, states)
+        return self._guarded(outputs, seen, grads, states)
 
     def _guarded(
         self, outputs: dict[str, Tensor], seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]
@@ -119,22 +119,22 @@ class StepFunctions:
     def first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         key = apart(key_after(states[random_keys.KEY], 1)) + random_keys.as_array((0, self._replica))
         with in_place_of_shared(key):
-            told, grads, seen = self._differentiated(batch, states)
+            outputs, grads, seen = self._differentiated(batch, states)
         after = by_name(seen, self.names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
-        told, _ = checked(self._checks.kind, told, self._norm(grads, states))
-        return {**told, GRADIENTS: flat, **changed}, states
+        outputs, _ = checked(self._checks.kind, outputs, self._norm(grads, states))
+        return {**outputs, GRADIENTS: flat, **changed}, states
 
     def gradients(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         """Those that a step would have before it clips them, without a scale. Nothing changes, so that the step draws the same again."""
-        told, grads, _ = self._differentiated(batch, states)
-        told, _ = checked("ignore", told, None)
+        outputs, grads, _ = self._differentiated(batch, states)
+        outputs, _ = checked("ignore", outputs, None)
         scale = states.get(SCALE)
         near = None if scale is None else beside_each(scale[0])
         wide = {path: g.cast(float32) for path, g in grads.items()}
         found = {GRADIENTS + path: g if near is None else g / near(g) for path, g in wide.items()}
-        return {**told, **found}, states
+        return {**outputs, **found}, states
 
     def second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         gradients, loss, *given = (x for x in batch if isinstance(x, Tensor))
@@ -147,17 +147,19 @@ class StepFunctions:
             grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
             at += x.numel()
         key = key_after(states[random_keys.KEY], 1)
-        told, after = self._guarded({"loss": loss}, self.placed(before.__getitem__), grads, states)
-        return told, {random_keys.KEY: key, **after}
+        outputs, after = self._guarded({"loss": loss}, self.placed(before.__getitem__), grads, states)
+        return outputs, {random_keys.KEY: key, **after}
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
-        """What a step tells, the gradients by path, and the model with new running statistics."""
+        """The outputs of a step, the gradients by path, and the model with new running statistics."""
         model = self.placed(lambda name: states[MODEL + name])
         with changing(self.given, model):
-            ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
-        return dict(told), dict(grads.items()), seen
+            ((_, (outputs, seen)), grads) = value_and_grad(self._objective, has_aux=True)(
+                model, batch, states.get(SCALE)
+            )
+        return dict(outputs), dict(grads.items()), seen
 
     def _updated(
         self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor], passed: Tensor | None
@@ -193,7 +195,7 @@ class StepFunctions:
         return {**model, **{OPTIMIZER + name: x for name, x in after.items()}}
 
     def _objective(self, model: Module, batch: Sequence[Any], scale: Tensor | None) -> tuple[Tensor, Any]:
-        """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
+        """The loss that is differentiated, and (the outputs of a step, the model with new running statistics)."""
         computing, *given = (computing_in(self._computes_in, x) for x in (model, *batch))
         kept = keeping_nothing(computing, *given)
         with (
@@ -203,8 +205,8 @@ class StepFunctions:
             collecting(self._checks.texts) as flags,
         ):
             found = self.loss(computing, *given)
-        value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
-        if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
+        value, extras = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
+        if not isinstance(value, Tensor) or not isinstance(extras, Mapping) or "loss" in extras:
             raise InputError(
                 f"the loss function returned {found!r:.80}, expected a Tensor of one number, or a pair of it and a dict of "
                 'tensors, of which none is called "loss"'
@@ -213,7 +215,7 @@ class StepFunctions:
         value = value.cast(float32)
         after = with_buffers(model, computing.with_modules(seen))
         return value if scale is None else value * beside(scale[0], value), (
-            {"loss": value, **told, **_flagged(flags)},
+            {"loss": value, **extras, **_flagged(flags)},
             after,
         )
 

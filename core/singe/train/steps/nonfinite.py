@@ -27,7 +27,7 @@ KINDS: Final = ("stop", "skip", "ignore")
 CHECKS: Final = "checks"
 """The output in place of the loss: the loss, the norm of the gradients, and the number of what is out of range."""
 OUT_OF_RANGE: Final = "index out of range"
-"""The name under which a step's first part tells that number."""
+"""The output of a step's first part that is that number."""
 
 
 def checked_kind(argument: Any) -> Nonfinite:
@@ -39,7 +39,7 @@ def checked_kind(argument: Any) -> Nonfinite:
 def checked(
     kind: Nonfinite, outputs: dict[str, Tensor], norm: Tensor | None
 ) -> tuple[dict[str, Tensor], Tensor | None]:
-    """What a step tells, with its checks, and whether they are passed; None: there are none. norm: that of the gradients; None: not
+    """The outputs of a step, with its checks, and whether they are passed; None: there are none. norm: that of the gradients; None: not
     checked."""
     code = outputs.pop(OUT_OF_RANGE, None)
     if kind == "ignore" and code is None:

@@ -1,4 +1,4 @@
-"""What is minimised, as one kind of function for training and evaluation: (model, *batch) ↦ (loss, what else it tells)."""
+"""What is minimised, as one kind of function for training and evaluation: (model, *batch) ↦ (loss, what else it returns)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ and a dict of tensors that a step gives, too."""
 Objective: TypeAlias = Callable[..., tuple[Tensor, dict[str, Any]]]
 PREDICTION: Final = "prediction"
 TARGET: Final = "target"
-"""What metrics compare, among that which a loss tells."""
+"""What metrics compare, among what a loss returns."""
 _LOSS: Final = "_loss"
 """The field of an objective that has the loss that was given."""
 
@@ -48,7 +48,7 @@ def checked_loss(loss: Any) -> Callable[..., Any]:
 
 
 def objective(loss: Loss, predictions: bool) -> Objective:
-    """The function of a loss. predictions: whether those of a loss Module are told."""
+    """The function of a loss. predictions: whether it returns those of a loss Module."""
     if isinstance(loss, Module):
         module = loss
 
@@ -68,13 +68,13 @@ def objective(loss: Loss, predictions: bool) -> Objective:
 
     def by_function(model: Module, *batch: Any) -> tuple[Tensor, dict[str, Any]]:
         found = function(model, *batch)
-        value, told = found if isinstance(found, tuple) else (found, {})
-        if not isinstance(value, Tensor) or not isinstance(told, Mapping):
+        value, extras = found if isinstance(found, tuple) else (found, {})
+        if not isinstance(value, Tensor) or not isinstance(extras, Mapping):
             raise InputError(
-                f"the loss function returned {type(value).__name__} and {type(told).__name__}, expected a Tensor of one "
+                f"the loss function returned {type(value).__name__} and {type(extras).__name__}, expected a Tensor of one "
                 "number, or that and a dict"
             )
-        return value, dict(told)
+        return value, dict(extras)
 
     return _naming(by_function, function)
 
@@ -139,5 +139,5 @@ class Evaluation:
 
     def __call__(self, *batch: Any) -> tuple[float, dict[str, Any]]:
         given = [mapped(lambda x: tensor(x, device=self._on) if isinstance(x, np.ndarray) else x, x) for x in batch]
-        loss, told = self._objective(self._model, *given)
-        return float(loss.numpy()), {k: v.numpy() if isinstance(v, Tensor) else v for k, v in told.items()}
+        loss, extras = self._objective(self._model, *given)
+        return float(loss.numpy()), {k: v.numpy() if isinstance(v, Tensor) else v for k, v in extras.items()}

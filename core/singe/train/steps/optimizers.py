@@ -1,4 +1,4 @@
-"""The optimisers of a step: what may be one, gradients that are clipped, or accumulated over batches, and values that are told."""
+"""The optimisers of a step: what may be one, gradients that are clipped, or accumulated over batches, and values that they get."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def observed_names(optimizer: Any) -> list[str]:
 
 
 def observed(optimizer: Any, value: float, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The states of a step that change when its optimiser is told the value of an epoch."""
+    """The states of a step that change when its optimiser gets the value of an epoch."""
     plateau = within(optimizer, ReduceLROnPlateau)
     before = {name.removeprefix(OPTIMIZER): states[name] for name in observed_names(optimizer)}
     after = plateau.after_value(value, before) if plateau else {}

@@ -29,7 +29,7 @@ from ...tensors.tensor import Tensor
 from .batches import mapped, rows_in
 from .nonfinite import Nonfinite
 from .objective import Loss
-from .step import Precision, Share, TrainStep, told
+from .step import Precision, Share, TrainStep, loss_and_extras
 
 
 class AnyStep(Protocol):
@@ -137,9 +137,9 @@ class DataParallel:
             self._begin(taken(1))
         shares = self._at_once(lambda step, part: step.share(*part), self._steps, parts)
         gradients, buffers = average(shares)
-        found = told_by(shares)
+        found = joined_values(shares)
         self._at_once(lambda step: step.update(gradients, buffers, float(found["loss"])), self._steps)
-        return told(found)
+        return loss_and_extras(found)
 
     def evaluate(self, *batch: Any) -> Any:
         """The loss on a batch in inference mode, on the first device, as that of a TrainStep."""
@@ -269,16 +269,16 @@ def mean(arrays: Sequence[np.ndarray], by: Sequence[float]) -> np.ndarray:
     return total
 
 
-def told_by(shares: Sequence[Share]) -> dict[str, np.ndarray]:
-    """What the shares tell, as one batch would tell it: means of numbers, and arrays with a row for each item joined."""
+def joined_values(shares: Sequence[Share]) -> dict[str, np.ndarray]:
+    """The values of the shares, as one batch would have them: means of numbers, and arrays with a row for each item joined."""
     found: dict[str, np.ndarray] = {}
     by = weights(shares)
     for name, first in shares[0].values.items():
         values = [s.values[name] for s in shares]
         if any(v.shape[:1] != (s.items,) for v, s in zip(values, shares, strict=True)) and first.ndim:
             raise ShapeError(
-                f"the loss function tells {name!r} of shape {show(first.shape)} for a part of {shares[0].items} items; over several "
-                "devices it can tell numbers, and arrays with a row for each item"
+                f"the loss function returns {name!r} of shape {show(first.shape)} for a part of {shares[0].items} items; over several "
+                "devices it can return numbers, and arrays with a row for each item"
             )
         dtype = first.dtype if first.dtype.kind == "f" else np.float64  # a mean of integers is none
         found[name] = (

@@ -103,24 +103,24 @@ class RoutedRuns:
     ) -> MaybeAwaitable[dict[str, Any]]:
         """The outputs of a function of a batch and the states, of which none are kept."""
         with self._functions.tracing:
-            told, after = self._computed(function, batch)
+            outputs, after = self._computed(function, batch)
             self._states.update(after)
         return map_result(
-            together([_fetched(x) for x in told.values()]), lambda found: dict(zip(told, found, strict=True))
+            together([_fetched(x) for x in outputs.values()]), lambda found: dict(zip(outputs, found, strict=True))
         )
 
     def _computed(self, function: StepFunction, batch: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What a function tells, and the states after it but the key, all of it computed."""
+        """The outputs of a function, and the states after it but the key, all of it computed."""
         on = OnSeveral()
         home = on.around(self._home)
         states = on.copied(self._states)
         copies = [mapped(partial(_placed, on, home, f"{k}"), part) for k, part in enumerate(batch)]
         drawing = nullcontext() if self.follows else in_place_of_shared(of_words(self._key, home))
         with changing([*batch], copies), drawing as drawn:
-            told, after = function(copies, states)
+            outputs, after = function(copies, states)
         if drawn is not None:
             self._key = random_keys.after(self._key, drawn.count)
-        return on.given_back(({**told}, {**after}))
+        return on.given_back(({**outputs}, {**after}))
 
     def program(self, name: Hashable, function: StepFunction, batch: Sequence[Any]) -> Program:
         refuse_several("program")

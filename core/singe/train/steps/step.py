@@ -57,7 +57,7 @@ class Share:
     items: int
     """How long its part of the batch is."""
     values: dict[str, np.ndarray]
-    """The loss, and what else the loss function tells."""
+    """The loss, and what else the loss function returns."""
     gradients: np.ndarray | Tensor
     """Of all parameters, one behind the other, in float32; a Tensor, where they stay on the step's device."""
     buffers: dict[str, np.ndarray]
@@ -143,7 +143,7 @@ class TrainStep:
         return await resolve_async(self._run(batch))
 
     def evaluate(self, *batch: Any) -> Any:
-        """The loss on a batch in inference mode, in float32: a number, or (number, dict of arrays) of what the loss function tells;
+        """The loss on a batch in inference mode, in float32: a number, or (number, dict of arrays) of what the loss function returns;
         of a loss Module, the model's "prediction". Nothing is learned, and the weights stay on the device."""
         return resolve(self._evaluation(batch), "await step.evaluate_async(…)")
 
@@ -229,8 +229,8 @@ class TrainStep:
         self._check_one_device("gradients")
         self._own_sequence()
         found = resolve(self._started("gradients", self._functions.gradients, batch), _WHOLE)
-        told = self._checks.passed(found, learning=False)
-        return {name.removeprefix(GRADIENTS): x for name, x in told.items() if name.startswith(GRADIENTS)}
+        outputs = self._checks.passed(found, learning=False)
+        return {name.removeprefix(GRADIENTS): x for name, x in outputs.items() if name.startswith(GRADIENTS)}
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
@@ -280,11 +280,11 @@ class TrainStep:
 
     def _run(self, batch: Sequence[Any]) -> MaybeAwaitable[Any]:
         started = self._started("step", self._functions.checked, batch)
-        return map_result(started, lambda found: told(self._checks.passed(found)))
+        return map_result(started, lambda found: loss_and_extras(self._checks.passed(found)))
 
     def _evaluation(self, batch: Sequence[Any]) -> MaybeAwaitable[Any]:
         started = self._started("evaluate", self._functions.evaluated, batch)
-        return map_result(started, lambda found: told(self._checks.passed(found, learning=False)))
+        return map_result(started, lambda found: loss_and_extras(self._checks.passed(found, learning=False)))
 
     def _started(
         self, name: Hashable, function: StepFunction, batch: Sequence[Any], kept: Collection[str] = ()
@@ -320,8 +320,8 @@ class TrainStep:
             refuse_several(what)
 
 
-def told(outputs: Mapping[str, np.ndarray]) -> Any:
-    """What calling a step gives: the loss, or (loss, what else the loss function tells)."""
+def loss_and_extras(outputs: Mapping[str, np.ndarray]) -> Any:
+    """What calling a step gives: the loss, or (loss, what else the loss function returns)."""
     rest = {name: x for name, x in outputs.items() if name != "loss"}
     loss = float(outputs["loss"])
     return (loss, rest) if rest else loss
