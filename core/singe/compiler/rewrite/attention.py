@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ...graph import Builder, Graph, Node, parts, rebuild
 from ...ops import Nest, Row
+from ...ops.kinds import matrix_transpose
 from ...shapes import axis_of
 from ._rewriter import number
 
@@ -61,8 +62,7 @@ def with_attention(graph: Graph, whole_row_of: Callable[[Node], Row | None]) -> 
         made = None
         if n in chains:
             q, turned, v, mask, hidden, scale = chains[n]
-            rank = len(turned.shape)
-            k = b.transpose(new[turned], perm=(*range(rank - 2), rank - 1, rank - 2))
+            k = matrix_transpose(b, new[turned])
             added = [] if mask is None else [new[mask]]
             if hidden is not None:
                 added = [hidden.mask(b, new[hidden.where], added[0] if added else b.const(0, q.dtype))]

@@ -25,6 +25,8 @@ from .base import RowBuilder as RowBuilder
 from .base import Shaped as Shaped
 from .base import Wgsl as Wgsl
 from .base import as_dtype as as_dtype
+from .base import constants_like as constants_like
+from .base import matrix_transpose as matrix_transpose
 from .base import register as register
 from .base import sum_to as sum_to
 from .elementwise import Elementwise as Elementwise

@@ -173,6 +173,17 @@ def as_dtype(b: Any, x: Any, kind: DType) -> Any:
     return x if x.dtype is kind else b.cast(x, to=kind)
 
 
+def constants_like(b: Any, x: Any, *values: float) -> tuple[Any, ...]:
+    """Scalars of the element type of x."""
+    return tuple(b.const(v, x.dtype) for v in values)
+
+
+def matrix_transpose(b: Any, x: Any) -> Any:
+    """The value with its last two axes exchanged."""
+    rank = len(x.shape)
+    return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
 def sum_to(b: Any, x: Any, shape: Shape) -> Any:
     """The gradient of broadcasting: the sum over the axes along which `shape` was repeated."""
     if x.shape == shape:

@@ -299,6 +299,11 @@ def numbered_along(b: Any, shape: Shape, axis: int, kind: DType = int32) -> Any:
     return b.reshape(numbered(b, shape[axis], kind), shape=tuple(d if i == axis else 1 for i, d in enumerate(shape)))
 
 
+def nearest_index(b: Any, index: Any, d: Dim) -> Any:
+    """int32 indices, each of them beyond an axis of length d replaced by the nearest within it."""
+    return b.clip(index, b.const(0, int32), b.const(d - 1, int32))
+
+
 def amount(b: Any, d: Dim, kind: DType) -> Any:
     """A dimension as a scalar."""
     return b.const(d, kind) if isinstance(d, int) else b.cast(b.const(d, int64), to=kind)

@@ -18,6 +18,7 @@ from ...dtypes import NUMBERS, bool_, float32, int32, int64
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
 from ..kinds import GIVES_SHAPES, ROWS, SIZE_RESULTS, Composite, Opaque, Results, Shaped, as_dtype, register
+from .move import nearest_index
 
 Transformation = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
 
@@ -159,7 +160,7 @@ def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[
     place = b.add(b.mul(b.arange(whole(0), whole(1), count=out), whole(first)), whole(start))
     if options["mode"] == "nearest":
         above, below = ROUNDINGS[options["nearest"]](_Whole(b, place), by)
-        return b.gather(x, _clipped(b, _down(b, above.node, below), d), axis=axis)
+        return b.gather(x, nearest_index(b, _down(b, above.node, below), d), axis=axis)
     base = _down(b, b.sub(place, whole(1)), by)  # ceil(place / by) − 1
     far = b.div(b.cast(b.sub(place, b.mul(base, whole(by))), to=float32), b.cast(whole(by), to=float32))
     _, reach = FILTERS[options["mode"]]
@@ -170,7 +171,7 @@ def _open(b: Any, x: Any, axis: int, out: Dim, p: Dim, q: Dim, options: Mapping[
         if options["exclude_outside"]:
             inside = b.logical_and(b.greater_equal(index, whole(0)), b.less(index, whole(d)))
             weight = b.where(inside, weight, b.const(0.0))
-        taps.append((_clipped(b, index, d), weight))
+        taps.append((nearest_index(b, index, d), weight))
     if options["exclude_outside"]:
         total = taps[0][1]
         for _, weight in taps[1:]:
@@ -204,10 +205,6 @@ def _down(b: Any, place: Any, by: Dim) -> Any:
     """place // by rounded down, for a place that is at least −2·by. (The division of nodes rounds toward zero.)"""
     up = b.div(b.add(place, b.const(2 * by, int32)), b.const(by, int32))
     return b.sub(up, b.const(2, int32))
-
-
-def _clipped(b: Any, index: Any, d: Dim) -> Any:
-    return b.clip(index, b.const(0, int32), b.const(d - 1, int32))
 
 
 def _weight(b: Any, far: Any, options: Mapping[str, Any]) -> Any:

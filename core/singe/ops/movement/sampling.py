@@ -15,8 +15,8 @@ from ...dtypes import FLOATS, NUMBERS, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
 from ...late_dataclass import dataclass
 from ...shapes import Dim, Shape, product, same, show, strides
-from ..kinds import Composite, as_dtype, register
-from .move import amount, numbered
+from ..kinds import Composite, as_dtype, constants_like, register
+from .move import amount, nearest_index, numbered
 
 CUBIC: Final = -0.75
 """The coefficient of cubic weights, as PyTorch and ONNX have it."""
@@ -33,17 +33,13 @@ class _Tap:
     weight: Any
 
 
-def _numbers(b: Any, x: Any, *values: float) -> tuple[Any, ...]:
-    return tuple(b.const(v, x.dtype) for v in values)
-
-
 def _nearest(b: Any, place: Any) -> list[_Tap]:
     return [_Tap(b.cast(b.round(place), to=int32), None)]
 
 
 def _linear(b: Any, place: Any) -> list[_Tap]:
     low = b.floor(place)
-    (one,) = _numbers(b, place, 1.0)
+    (one,) = constants_like(b, place, 1.0)
     far = b.sub(place, low)
     index = b.cast(low, to=int32)
     return [_Tap(index, b.sub(one, far)), _Tap(b.add(index, b.const(1, int32)), far)]
@@ -54,12 +50,12 @@ def _cubic(b: Any, place: Any) -> list[_Tap]:
     index, far = b.cast(low, to=int32), b.sub(place, low)
 
     def polynomial(x: Any, *factors: float) -> Any:
-        first, *rest = _numbers(b, place, *factors)
+        first, *rest = constants_like(b, place, *factors)
         return reduce(lambda total, f: b.add(b.mul(total, x), f), rest, first)
 
     near = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
     distant = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
-    one, two = _numbers(b, place, 1.0, 2.0)
+    one, two = constants_like(b, place, 1.0, 2.0)
     ends = (
         (-1, b.add(far, one), distant), (0, far, near), (1, b.sub(one, far), near), (2, b.sub(two, far), distant)
     )  # fmt: skip
@@ -72,7 +68,7 @@ MODES: Final[Mapping[str, Callable[[Any, Any], list[_Tap]]]] = {"nearest": _near
 
 def _reflected(b: Any, place: Any, low: Any, high: Any) -> Any:
     """The place reflected at both ends as often as needed to lie between them. For ends of distance 0 it is `low`."""
-    zero, one, two = _numbers(b, place, 0.0, 1.0, 2.0)
+    zero, one, two = constants_like(b, place, 0.0, 1.0, 2.0)
     length = b.sub(high, low)
     turn = b.maximum(b.mul(two, length), one)
     far = b.abs(b.sub(place, low))
@@ -82,10 +78,6 @@ def _reflected(b: Any, place: Any, low: Any, high: Any) -> Any:
 
 def _inside(b: Any, index: Any, d: Dim) -> Any:
     return b.logical_and(b.greater_equal(index, b.const(0, int32)), b.less(index, b.const(d, int32)))
-
-
-def _clipped(b: Any, index: Any, d: Dim) -> Any:
-    return b.clip(index, b.const(0, int32), b.const(d - 1, int32))
 
 
 def _around(
@@ -109,7 +101,7 @@ def _around(
             counts = _inside(b, index, d)
         elif padding == "reflection":
             index = b.cast(_reflected(b, b.cast(index, to=place.dtype), *edges), to=int32)
-        found.append((_Tap(_clipped(b, index, d), tap.weight), counts))
+        found.append((_Tap(nearest_index(b, index, d), tap.weight), counts))
     return found
 
 
@@ -187,7 +179,7 @@ def _grid_sample(
     if mode != "nearest":
         x = as_dtype(b, x, kind.compute if kind.is_float else float32)
     grid = as_dtype(b, grid, grid.dtype.compute)
-    half, one, two = _numbers(b, grid, 0.5, 1.0, 2.0)
+    half, one, two = constants_like(b, grid, 0.5, 1.0, 2.0)
     around = []
     for axis, d in enumerate(space):
         length, last = amount(b, d, grid.dtype), amount(b, d - 1, grid.dtype)
@@ -210,7 +202,7 @@ def _affine_grid(b: Any, theta: Any, *, space: Shape, align_corners: bool = Fals
         raise ShapeError(f"affine_grid: theta {show(theta.shape)}, expected (batch, {axes}, {axes + 1})")
     kind, batch = theta.dtype, theta.shape[0]
     theta = as_dtype(b, theta, kind.compute)
-    one, two = _numbers(b, theta, 1.0, 2.0)
+    one, two = constants_like(b, theta, 1.0, 2.0)
 
     def factor(k: int) -> Any:
         return b.reshape(_last(b, theta, k), shape=(batch, *(1,) * axes, axes))
@@ -310,7 +302,7 @@ def _check_regions(x: Any, rois: Any, batches: Any, columns: int, size: Sequence
 
 def _spans(b: Any, rois: Any, scale: float, half_pixel: bool) -> list[tuple[Any, Any]]:
     """The start and the length of each region along the axes."""
-    half, one = _numbers(b, rois, 0.5, 1.0)
+    half, one = constants_like(b, rois, 0.5, 1.0)
     ends = b.mul(rois, b.const(scale, rois.dtype))
     ends = b.sub(ends, half) if half_pixel else ends
     found = []
@@ -322,14 +314,14 @@ def _spans(b: Any, rois: Any, scale: float, half_pixel: bool) -> list[tuple[Any,
 
 def _count(b: Any, length: Any, parts: int) -> Any:
     """How many elements each part of a region has, begun ones included."""
-    least, most = _numbers(b, length, 0, MAX_SAMPLES)
+    least, most = constants_like(b, length, 0, MAX_SAMPLES)
     return b.clip(b.ceil(b.div(length, b.const(parts, length.dtype))), least, most)
 
 
 def samples_of(b: Any, rois: Any, *, size: tuple[int, int], scale: float, half_pixel: bool) -> Any:
     """For both axes the number of elements in a part of the longest region, at least 1: a vector of int32."""
     rois = as_dtype(b, rois, rois.dtype.compute)
-    (one,) = _numbers(b, rois, 1.0)
+    (one,) = constants_like(b, rois, 1.0)
     most = []
     for (_, length), parts in zip(_spans(b, rois, scale, half_pixel), size, strict=True):
         every = b.concat(_count(b, length, parts), b.reshape(one, shape=(1,)), axis=0)
@@ -350,7 +342,7 @@ def _roi_align(
     kind = x.dtype
     x, rois = (as_dtype(b, v, v.dtype.compute) for v in (x, rois))
     regions, (batch, channels, *space) = rois.shape[0], x.shape
-    half, one = _numbers(b, rois, 0.5, 1.0)
+    half, one = constants_like(b, rois, 0.5, 1.0)
     spread: list[tuple[Any, ...]] = []
     spans = _spans(b, rois, scale, half_pixel)
     for (start, length), d, parts, most in zip(spans, space, size, samples, strict=True):
@@ -379,7 +371,7 @@ def _roi_align(
         inside = b.logical_and(*(row_of(marks[1], k) for k, marks in enumerate(spread)))
         around.append([(tap, inside) for tap, _ in taps])
     used = b.logical_and(*(row_of(marks[2], k) for k, marks in enumerate(spread)))
-    picture = _clipped(b, as_dtype(b, batches, int32), batch)
+    picture = nearest_index(b, as_dtype(b, batches, int32), batch)
     origin = b.reshape(b.mul(picture, b.const(product(space), int32)), shape=(regions, 1, 1, 1, 1))
     origin = b.reshape(b.expand(origin, shape=full), shape=(1, 1, product(full)))
     row = b.reshape(b.transpose(x, perm=(1, 0, 2, 3)), shape=(1, channels, batch * product(space)))
@@ -402,7 +394,7 @@ def _max_roi_pool(b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, i
     _check_regions(x, rois, batches, 4, size, "max_roi_pool")
     kind = rois.dtype.compute
     rois = as_dtype(b, rois, kind)
-    half, one = _numbers(b, rois, 0.5, 1.0)
+    half, one = constants_like(b, rois, 0.5, 1.0)
     ends = b.mul(rois, b.const(scale, kind))
     ends = b.where(b.less(ends, b.const(0, kind)), b.ceil(b.sub(ends, half)), b.floor(b.add(ends, half)))
     (batch, channels, height, width), regions = x.shape, rois.shape[0]
@@ -418,7 +410,7 @@ def _max_roi_pool(b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, i
         masks.append(b.logical_and(begins, ends_later))
     high, wide = masks
     lowest = b.const(-float("inf"), x.dtype)
-    picture = b.gather(x, _clipped(b, as_dtype(b, batches, int32), batch), axis=0)
+    picture = b.gather(x, nearest_index(b, as_dtype(b, batches, int32), batch), axis=0)
     picture = b.reshape(picture, shape=(regions, channels, height, 1, width))
     wide = b.reshape(wide, shape=(regions, 1, 1, size[1], width))
     rows = b.reduce_max(b.where(wide, picture, lowest), axes=(4,))

@@ -16,7 +16,7 @@ import numpy as np
 from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
-from ..kinds import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, matrix_transpose, register
 from ..movement.move import amount, numbered, numbered_along
 from .eight_bit_rows import floats_of_rows
 
@@ -52,7 +52,7 @@ def attend(
         k, v = (_first(b, x, keys) for x in (k, v))
     k, v = (floats_of_rows(b, x, q.dtype) if x.dtype is int32 else as_dtype(b, x, q.dtype) for x in (k, v))
     wide = precision or q.dtype.compute
-    scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), _turned(b, k)), wide)
+    scores = as_dtype(b, grouped_dot(b, scaled(b, q, scale, q.shape[-1]), matrix_transpose(b, k)), wide)
     capped = scores
     if softcap:
         cap = b.const(softcap, wide)
@@ -126,11 +126,6 @@ def _first(b: Any, x: Any, count: Dim) -> Any:
         return x
     require(length - count, f"attention: {count} keys of {show(x.shape)}")
     return b.slice(x, starts=(0,) * len(x.shape), steps=(1,) * len(x.shape), sizes=(*outer, count, size))
-
-
-def _turned(b: Any, x: Any) -> Any:
-    rank = len(x.shape)
-    return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def _attention(

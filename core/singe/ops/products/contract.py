@@ -20,7 +20,7 @@ from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
 from ..folds.window import window_sizes
-from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
+from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, matrix_transpose, register, sum_to
 from ..movement.move import project
 from .transposed import conv_or_dot, resized, transposed_last
 
@@ -56,11 +56,6 @@ def _dot_evaluate(xp: ArrayAdapter, a: Array, b: Array) -> Array:
     return xp.cast(xp.matmul(x, y), xp.dtype(a))
 
 
-def _swap(b: Any, x: Any) -> Any:
-    rank = len(x.shape)
-    return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
-
-
 def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     left, right = inputs
     if (
@@ -68,9 +63,12 @@ def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     ):  # one product of all rows, and not one for each stack, which are added
         rows = product(left.shape[:-1])
         flat = b.reshape(left, shape=(rows, left.shape[-1]))
-        weights = b.dot(_swap(b, flat), b.reshape(g, shape=(rows, g.shape[-1])))
-        return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), weights]
-    return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
+        weights = b.dot(matrix_transpose(b, flat), b.reshape(g, shape=(rows, g.shape[-1])))
+        return [sum_to(b, b.dot(g, matrix_transpose(b, right)), left.shape), weights]
+    return [
+        sum_to(b, b.dot(g, matrix_transpose(b, right)), left.shape),
+        sum_to(b, b.dot(matrix_transpose(b, left), g), right.shape),
+    ]
 
 
 def _matmul(b: Any, x: Any, y: Any) -> Any:
@@ -99,7 +97,7 @@ def _gemm(
     trans_a: bool = False,
     trans_b: bool = False,
 ) -> Any:
-    out = b.dot(_swap(b, x) if trans_a else x, _swap(b, y) if trans_b else y)
+    out = b.dot(matrix_transpose(b, x) if trans_a else x, matrix_transpose(b, y) if trans_b else y)
     out = out if alpha == 1 else b.mul(out, b.const(alpha, out.dtype))
     if c is None or beta == 0:
         return out

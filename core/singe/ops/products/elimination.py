@@ -12,7 +12,7 @@ from ...dtypes import FLOATS, int32
 from ...errors import ShapeError
 from ...shapes import product, same, show
 from ..control import repeated
-from ..kinds import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, matrix_transpose, register
 from ..movement.move import numbered_along
 
 MOST_STEPS: Final = 6
@@ -88,7 +88,7 @@ def _det(b: Any, x: Any) -> Any:
 def _det_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     (x,) = inputs
     scale = b.reshape(b.mul(g, y), shape=(*y.shape, 1, 1))
-    return [b.mul(scale, _turned(b, b.inverse(x)))]
+    return [b.mul(scale, matrix_transpose(b, b.inverse(x)))]
 
 
 def _inverse(b: Any, x: Any) -> Any:
@@ -103,13 +103,8 @@ def _inverse(b: Any, x: Any) -> Any:
 
 
 def _inverse_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
-    turned = _turned(b, y)
+    turned = matrix_transpose(b, y)
     return [b.neg(b.dot(b.dot(turned, g), turned))]
-
-
-def _turned(b: Any, x: Any) -> Any:
-    rank = len(x.shape)
-    return b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
 register(

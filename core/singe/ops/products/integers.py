@@ -15,7 +15,7 @@ from ...ir import scalar
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const
 from ...shapes import Shape
-from ..kinds import ROWS, WHOLE_RESULT, Folds, Nest, Read, Shaped, register
+from ..kinds import ROWS, WHOLE_RESULT, Folds, Nest, Read, Shaped, constants_like, register
 from ..movement.move import project
 from . import contract  # noqa: F401 (registers dot and conv_last)
 
@@ -29,7 +29,7 @@ def in_steps(b: Any, x: Any) -> tuple[Any, Any, Any]:
     """x in 256 steps that cover its least element, its largest and 0: whole numbers from 0 to 255 in x's own dtype, the length of a step,
     and the number that stands for 0."""
     axes = tuple(range(len(x.shape)))
-    none, one, top = (b.const(v, x.dtype) for v in (0.0, 1.0, 255.0))
+    none, one, top = constants_like(b, x, 0.0, 1.0, 255.0)
     most = b.reshape(b.maximum(b.reduce_max(x, axes=axes), none), shape=())
     least = b.reshape(b.minimum(b.reduce_min(x, axes=axes), none), shape=())
     step = b.where(b.equal(most, least), one, b.div(b.sub(most, least), top))

@@ -19,7 +19,7 @@ from ...errors import ShapeError
 from ...late_dataclass import dataclass
 from ...shapes import Dim, same, show
 from ..control import repeated
-from ..kinds import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, constants_like, register
 from .integers import in_steps
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes", "projection")
@@ -31,22 +31,18 @@ DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (
 """For each direction of a kind, whether it begins at the end of the sequence."""
 
 
-def _numbers(b: Any, x: Any, *values: float) -> tuple[Any, ...]:
-    return tuple(b.const(v, x.dtype) for v in values)
-
-
 def _affine(b: Any, x: Any, alpha: float, beta: float) -> Any:
-    scale, shift = _numbers(b, x, alpha, beta)
+    scale, shift = constants_like(b, x, alpha, beta)
     return b.add(b.mul(x, scale), shift)
 
 
 def _scaled_tanh(b: Any, x: Any, alpha: float, beta: float) -> Any:
-    outer, inner = _numbers(b, x, alpha, beta)
+    outer, inner = constants_like(b, x, alpha, beta)
     return b.mul(b.tanh(b.mul(x, inner)), outer)
 
 
 def _thresholded(b: Any, x: Any, alpha: float, _: float) -> Any:
-    limit, zero = _numbers(b, x, alpha, 0)
+    limit, zero = constants_like(b, x, alpha, 0)
     return b.where(b.greater(x, limit), x, zero)
 
 
@@ -79,7 +75,7 @@ class _Cell:
     def f(self, k: int, x: Any) -> Any:
         """Activation k of x, which is clipped first."""
         if self.clip:
-            low, high = _numbers(self.b, x, -self.clip, self.clip)
+            low, high = constants_like(self.b, x, -self.clip, self.clip)
             x = self.b.clip(x, low, high)
         return self.activations[k](x)
 
