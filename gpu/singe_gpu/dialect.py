@@ -114,8 +114,6 @@ class Dialect:
     """The scalar vocabulary; `scalar.complete` refuses a table that lacks a word."""
     vector_words: Words
     """The words that compute vectors of four, besides choices and casts: word ↦ type ↦ spelling."""
-    vector_casts: Mapping[tuple[DType, DType], str]
-    """The casts that compute vectors of four."""
     literal: Callable[[bool | int | float, DType], str]
     """A constant of a compute type."""
     features: Sequence[str]

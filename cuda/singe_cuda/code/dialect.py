@@ -22,7 +22,7 @@ from singe_gpu.rates import RATES
 from .elements import ELEMENTS
 from .rates import HALF_RATES, INTEGER_RATES, PACKED_RATES, SINGLE_RATES
 from .text import bindings, join
-from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
+from .words import SPELLINGS, TYPES, VECTOR_WORDS, literal
 
 WORKGROUP_BYTES: Final = 96 << 10
 """Of workgroup memory for matrices: consumers' cards have 99 KiB."""
@@ -41,7 +41,6 @@ CUDA: Final = Dialect(
     element_size=element_size,
     words=SPELLINGS,
     vector_words=VECTOR_WORDS,
-    vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(WIDE_MATRIX, SUBGROUP_MATRIX, INTEGER_MATRIX, PACKED_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
     rates=RATES,

@@ -152,7 +152,3 @@ VECTOR_WORDS: Final[Words] = {
     "shr": {int32: "({0} >> (bitcast<vec4<u32>>({1}) & vec4<u32>(31u)))"},
 }  # fmt: skip
 """The words that compute vectors of four, besides choices and casts."""
-VECTOR_CASTS: Final[Mapping[tuple[DType, DType], str]] = {
-    (int32, float32): "vec4<f32>({0})",
-    (float32, int32): "i32s_of_f32s({0})",
-}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from singe.extension import DType, Expr, Store, affine, divides, int32, scalar
+from singe.extension import DType, Expr, Store, affine, divides, float32, int32, scalar
 
 from ..code.shader import Shader
 from ..code.statements import MAX_INLINE_CHARACTERS, Statements
@@ -20,6 +20,11 @@ from ..dialect import Dialect
 from ..rates import VECTOR_LENGTH
 
 VECTOR_COMPONENTS: Final = "xyzw"
+VECTOR_CASTS: Final[Mapping[tuple[DType, DType], str]] = {
+    (int32, float32): "vec4<f32>({0})",
+    (float32, int32): "i32s_of_f32s({0})",
+}
+"""The casts that compute vectors of four. i32s_of_f32s is a function of each dialect's library."""
 
 
 def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr]) -> bool:
@@ -44,19 +49,19 @@ def _is_vector(
 ) -> bool:
     if along.word != "var" or not divides(along.value[1], side):
         return False
-    courses = index_strides([e], along, side)
-    if not suits(courses):
+    strides = index_strides([e], along, side)
+    if not suits(strides):
         return False
     found = loads([e])
-    stepping = {x.value for x in found if courses[x.args[0]] == "step"}
-    single = {x.value for x in (*loads(others), *(x for x in found if courses[x.args[0]] != "step"))}
+    stepping = {x.value for x in found if strides[x.args[0]] == "step"}
+    single = {x.value for x in (*loads(others), *(x for x in found if strides[x.args[0]] != "step"))}
     return bool(stepping) and not stepping & single and all(map(fits, stepping))
 
 
-def _is_words(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
+def _is_words(e: Expr, strides: Mapping[Expr, str | None]) -> bool:
     if e.word == "select":
-        return courses[e.args[0]] == "same" and all(_is_words(x, courses) for x in e.args[1:])
-    return e.word == "const" or (e.word == "load" and courses[e.args[0]] == "step")
+        return strides[e.args[0]] == "same" and all(_is_words(x, strides) for x in e.args[1:])
+    return e.word == "const" or (e.word == "load" and strides[e.args[0]] == "step")
 
 
 def index_strides(
@@ -81,40 +86,40 @@ def index_strides(
 
 
 def _index_course(
-    e: Expr, along: Expr, side: int, known: Collection[Expr], courses: Mapping[Expr, str | None]
+    e: Expr, along: Expr, side: int, known: Collection[Expr], strides: Mapping[Expr, str | None]
 ) -> str | None:
     if e.word in ("div", "rem"):
         by = e.args[1]
-        if courses[e.args[0]] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
+        if strides[e.args[0]] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
             return "same" if e.word == "div" else "step"
         return None
     if e.word in ("add", "sub", "mul"):
         terms, constant = affine.linear(e)
         if e in terms:
             return None
-        more = index_strides([atom for atom in terms if atom not in courses], along, side, known)
-        parts = [(courses[atom] if atom in courses else more[atom], factor) for atom, factor in terms.items()]
-        steps = [factor for course, factor in parts if course == "step"]
-        rest = [factor for course, factor in parts if course == "same"]
+        more = index_strides([atom for atom in terms if atom not in strides], along, side, known)
+        parts = [(strides[atom] if atom in strides else more[atom], factor) for atom, factor in terms.items()]
+        steps = [factor for stride, factor in parts if stride == "step"]
+        rest = [factor for stride, factor in parts if stride == "same"]
         if len(steps) + len(rest) == len(parts) and steps == [1] and all(divides(f, side) for f in (*rest, constant)):
             return "step"
     return None
 
 
 def _vectors(
-    dialect: Dialect, courses: Mapping[Expr, str | None], known: Collection[Expr] = (), singly: Collection[int] = ()
+    dialect: Dialect, strides: Mapping[Expr, str | None], known: Collection[Expr] = (), singly: Collection[int] = ()
 ) -> list[Expr]:
-    """The parts of expressions that are vectors, arguments first. courses: all parts and their courses. known: the vectors
+    """The parts of expressions that are vectors, arguments first. strides: of all parts, as index_strides has them. known: the vectors
     that are there already. singly: the ports that are read element by element."""
     found = dict.fromkeys(known)
-    for e, course in courses.items():
+    for e, stride in strides.items():
         if e.word == "load":
-            vector = courses[e.args[0]] == "step" and e.value not in singly
-        elif course == "same":
+            vector = strides[e.args[0]] == "step" and e.value not in singly
+        elif stride == "same":
             continue
         else:
-            vector = _computes(dialect, e) and all(a in found or courses[a] == "same" for a in _values(e))
-            vector = vector and (e.word != "select" or courses[e.args[0]] == "same")
+            vector = _computes(dialect, e) and all(a in found or strides[a] == "same" for a in _values(e))
+            vector = vector and (e.word != "select" or strides[e.args[0]] == "same")
         if vector:
             found[e] = None
     return list(found)
@@ -123,7 +128,7 @@ def _vectors(
 def _computes(dialect: Dialect, e: Expr) -> bool:
     """Whether a word computes vectors from vectors."""
     if e.word == "cast":
-        return (e.args[0].dtype, e.dtype) in dialect.vector_casts
+        return (e.args[0].dtype, e.dtype) in VECTOR_CASTS
     return e.word == "select" or e.dtype in dialect.vector_words.get(e.word, ())
 
 
@@ -138,14 +143,14 @@ def _put_vectors(
     """Write what computes the parts of expressions that are vectors, and return their texts. Parts that are used more than
     once, or by an expression that is not a vector, are bound to names; so are long texts, and loads of ports that are
     written."""
-    courses = index_strides(roots, along, known=known)
+    strides = index_strides(roots, along, known=known)
     dialect = out.shader.dialect
-    vectors = _vectors(dialect, courses, known, singly)
+    vectors = _vectors(dialect, strides, known, singly)
     uses = dict.fromkeys(vectors, 0)
-    for e in (*roots, *(a for x in courses for a in x.args)):
+    for e in (*roots, *(a for x in strides for a in x.args)):
         if e in uses:
             uses[e] += 1
-    apart = {a for x in courses if x not in uses for a in x.args if a in uses}
+    apart = {a for x in strides if x not in uses for a in x.args if a in uses}
     computed = [e for e in vectors if e not in known]
     # What vectors need besides vectors: the indices of loads, the conditions of choices, values that stay the same.
     singles = list(dict.fromkeys(a for e in computed for a in e.args if a not in uses))
@@ -168,7 +173,7 @@ def _spell(dialect: Dialect, e: Expr, args: Sequence[str], single: Mapping[Expr,
     if e.word == "select":
         return f"select({args[1]}, {args[0]}, {single[e.args[0]]})"
     if e.word == "cast":
-        return dialect.vector_casts[e.args[0].dtype, e.dtype].format(*args)
+        return VECTOR_CASTS[e.args[0].dtype, e.dtype].format(*args)
     spelling = dialect.vector_words[e.word][e.dtype]
     return spelling.format(*args) if isinstance(spelling, str) else spelling(e, args)
 
@@ -209,8 +214,8 @@ def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Itera
         return False
     # A port that is updated in place is read before it is written, at the same four elements.
     singly = _singly(stores, along, shader, others)
-    courses = index_strides([s.index for s in stores], along)
-    return all(courses[s.index] == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores)
+    strides = index_strides([s.index for s in stores], along)
+    return all(strides[s.index] == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores)
 
 
 def put_four(
@@ -250,6 +255,6 @@ def loads(roots: Iterable[Expr]) -> list[Expr]:
 def _singly(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr]) -> set[int]:
     """The ports that are read element by element: by other expressions, or not contiguously, or without vectors."""
     mine = loads(s.value for s in stores)
-    courses = index_strides([s.value for s in stores], along)
-    strays = [x for x in mine if courses[x.args[0]] != "step" or not shader.stored_vectors(x.value)]
+    strides = index_strides([s.value for s in stores], along)
+    strays = [x for x in mine if strides[x.args[0]] != "step" or not shader.stored_vectors(x.value)]
     return {x.value for x in (*loads(others), *strays)}

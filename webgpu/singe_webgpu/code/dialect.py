@@ -10,7 +10,7 @@ from singe_gpu.rates import MATRIX_RATES, RATES
 
 from .elements import ELEMENTS, element_size
 from .text import bindings, join
-from .wgsl import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
+from .wgsl import SPELLINGS, TYPES, VECTOR_WORDS, literal
 
 WGSL: Final = Dialect(
     name="wgsl",
@@ -19,7 +19,6 @@ WGSL: Final = Dialect(
     element_size=element_size,
     words=SPELLINGS,
     vector_words=VECTOR_WORDS,
-    vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
     rates=RATES,
