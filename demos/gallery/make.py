@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import html
-import json
 import sys
 import tempfile
 import textwrap
@@ -152,27 +151,19 @@ def committed() -> tuple[Any, Any, Any, Any]:
 
 def classify(_: Path) -> None:
     source = DEMOS / "classify" / "samples" / "cat.jpg"
-    model = weights().classify(DEMOS / ".cache")
     facts = weights().model_module("classify")
+    model = weights().classify(DEMOS / ".cache")
+    task = sg.task("classify", model, labels="imagenet", mean=facts.MEAN, std=facts.STD)
     left, top, side = 411 // 2 - 120, 274 // 2 - 120, 240  # the middle, as the page takes it
     with Image.open(source) as found:
-        small = (
-            found.convert("RGB")
-            .crop((left, top, left + side, top + side))
-            .resize((facts.SIDE, facts.SIDE), Image.Resampling.BILINEAR)
-        )
-    pixels = (np.asarray(small, np.float32) - facts.MEAN) / facts.STD
-    logits = np.asarray(model(pixels.transpose(2, 0, 1)[None].astype(np.float32)))[0]
-    shares = np.exp(logits - logits.max())
-    shares /= shares.sum()
-    names = json.loads((Path(sg.__file__).parent / "tasks" / "imagenet.json").read_text())
+        answers = task(found.convert("RGB").crop((left, top, left + side, top + side)), top=3)
     photo("classify", source, crop_of(0, 8, 411))
     parts = ['<rect class="label" x="0" y="104" width="280" height="66"/>']
-    for k, index in enumerate(np.argsort(-shares)[:3]):
+    for k, answer in enumerate(answers):
         y = 112 + 19 * k
-        parts += [text(12, y + 9, names[index].split(",")[0]), bar(120, y + 1, 108, 9, "rest", 0)]
-        parts.append(bar(120, y + 1, 108 * shares[index], 9, "temper grow", 2 + 2 * k))
-        parts.append(text(268, y + 9, f"{100 * shares[index]:.0f} %", "end", 0))
+        parts += [text(12, y + 9, answer.label.split(",")[0]), bar(120, y + 1, 108, 9, "rest", 0)]
+        parts.append(bar(120, y + 1, 108 * answer.score, 9, "temper grow", 2 + 2 * k))
+        parts.append(text(268, y + 9, f"{100 * answer.score:.0f} %", "end", 0))
     drawing("classify", parts)
 
 

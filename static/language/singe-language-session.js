@@ -91,7 +91,7 @@ export class LanguageSession {
    * @param {ChatOptions} [options]
    */
   chat(messages, { tools, chatTemplateKwargs: extra, ...options } = {}) {
-    if (!Array.isArray(messages)) throw new SingeError("input", `messages: got ${messages}, expected an array`);
+    if (!Array.isArray(messages)) throw new SingeError("input", `messages: got ${messages}, expected a list`);
     const llm = this.#llm;
     const idsOf = (/** @type {readonly Message[]} */ some) => llm.tokenizer.encode(llm.template(some, { tools, extra }), { addSpecial: false });
     const ids = idsOf(messages);

@@ -38,7 +38,7 @@ function idsOf(vocab) {
   if (Array.isArray(vocab)) vocab.forEach((token, id) => ids.set(token, id));
   else for (const token in vocab) ids.set(token, vocab[token]);
   if (ids.size > MAX_TOKENS) throw fault("vocab", ids.size, `at most ${MAX_TOKENS} tokens`);
-  for (const [token, id] of ids) if (typeof token !== "string" || !isId(id)) throw fault("an item of vocab", [token, id], "a token and its number");
+  for (const [token, id] of ids) if (typeof token !== "string" || !isId(id)) throw fault("vocab", [token, id], "tokens and their numbers");
   return ids;
 }
 

@@ -373,7 +373,7 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
         ("input", "top_logprobs is given without logprobs"),
         ("input", "the prompt has 96 tokens, and there is room for 95 and an answer"),
         ("input", "the prompt has no tokens"),
-        ("input", "messages: got Hello, expected an array"),
+        ("input", "messages: got Hello, expected a list"),
         ("input", 'unknown option "temprature": expected some of temperature, topK'),
         ("input", "topP: got 2, expected a number, above 0, at most 1"),
         ("input", "stop: expected a text, or a list of texts"),
