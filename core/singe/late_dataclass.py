@@ -29,7 +29,7 @@ else:
         for name in _RECORDS:
             methods[name] = _LateRecord(late, name)
         if repr:
-            methods["__repr__"] = late.told
+            methods["__repr__"] = late.repr_method
         if eq:
             methods["__eq__"] = late.waiting("__eq__", own)
             methods["__hash__"] = late.waiting("__hash__", own) if frozen else None
@@ -110,26 +110,26 @@ class _Late:
         """A method that collects the fields, by which others come in its place, and calls the one of its name. own: what the class
         defines."""
 
-        def method(made: object, *others: object) -> Any:
+        def method(instance: object, *others: object) -> Any:
             for other, function in _comparing(self).items():
                 if other not in own:
                     setattr(self.cls, other, function)
-            return vars(self.cls)[name](made, *others)
+            return vars(self.cls)[name](instance, *others)
 
         return method
 
     @property
-    def told(self) -> Callable[[Any], str]:
+    def repr_method(self) -> Callable[[Any], str]:
         @recursive_repr()
-        def __repr__(made: Any) -> str:
-            told = (f"{f.name}={getattr(made, f.name)!r}" for f in self._all(made) if f.repr)
-            return f"{type(made).__qualname__}({', '.join(told)})"
+        def __repr__(instance: Any) -> str:
+            shown = (f"{f.name}={getattr(instance, f.name)!r}" for f in self._all(instance) if f.repr)
+            return f"{type(instance).__qualname__}({', '.join(shown)})"
 
         return __repr__
 
-    def _all(self, made: Any) -> Sequence[Field[Any]]:
+    def _all(self, instance: Any) -> Sequence[Field[Any]]:
         """The fields of an object, which may be of a class that derives from this one."""
-        return self.fields if type(made) is self.cls else fields(made)
+        return self.fields if type(instance) is self.cls else fields(instance)
 
 
 class _LateRecord:
@@ -139,7 +139,7 @@ class _LateRecord:
         self._late = late
         self._name = name
 
-    def __get__(self, made: object | None, _: type | None = None) -> Any:
+    def __get__(self, instance: object | None, _: type | None = None) -> Any:
         self._late.record()
         return vars(self._late.cls)[self._name]
 
@@ -150,16 +150,16 @@ class _LateInit:
     def __init__(self, late: _Late) -> None:
         self._late = late
 
-    def __get__(self, made: object | None, _: type | None = None) -> Any:
+    def __get__(self, instance: object | None, _: type | None = None) -> Any:
         function = _init(self._late)
         setattr(self._late.cls, "__init__", function)  # noqa: B010 (on a class, pyright forbids the assignment)
-        return function if made is None else function.__get__(made)
+        return function if instance is None else function.__get__(instance)
 
 
 def _init(late: _Late) -> Callable[..., None]:
     """What Python compiles too: a function with a parameter for each field."""
     cls = late.cls
-    # By the name of its module, a function is told from those of users.
+    # The name of its module tells a function from those of users.
     known: dict[str, Any] = {"__name__": cls.__module__, "_put": object.__setattr__, "_UNSET": _UNSET}
     parameters: list[str] = []
     named: list[str] = []
@@ -217,8 +217,8 @@ def _guarding(late: _Late) -> dict[str, Any]:
     """Methods that refuse to change a field."""
     cls = late.cls
 
-    def is_field(made: object, name: str) -> bool:
-        return type(made) is cls or any(f.name == name for f in late.fields)
+    def is_field(instance: object, name: str) -> bool:
+        return type(instance) is cls or any(f.name == name for f in late.fields)
 
     def set_(self: object, name: str, value: object) -> None:
         if is_field(self, name):

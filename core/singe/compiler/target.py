@@ -78,7 +78,7 @@ class Execution:
     views: a reshape shares the memory of its input, and is no step.
     allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
     narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
-    falls_back: a step on the host stands in for what the device cannot do, and is told as such; with NumPy all steps are there.
+    falls_back: a step on the host stands in for what the device cannot do, and is reported as that; with NumPy all steps are there.
     launches: a step costs about as much as the work on a short row, so small steps that do not depend on each other become one (the target
     has `print_beside` for that), and it pays to compile a decoder once more for one token.
     filled_by: how many tiles of products fill its largest devices, for which products of a long depth and long folds are split

@@ -36,7 +36,7 @@ _DEFINED = {
     "ir.attention": "EIGHT_BIT_BLOCK WORDS_OF_A_BLOCK Attention attention",
     "ir.contraction": "Contraction contraction",
     "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
-    "ir.scalar": "DEAR_WORDS Expr",
+    "ir.scalar": "WORD_COSTS Expr",
     "ops": "Row Wgsl find_row",
     "ops.products.blocks_int16": "BYTE_PART BYTE_TOP_STEPS GROUP WIDE_PART WIDE_TOP wide_step_of",
     "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",

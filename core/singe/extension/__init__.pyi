@@ -61,7 +61,7 @@ from ..ir.kernel import Stage as Stage
 from ..ir.kernel import Store as Store
 from ..ir.kernel import collapse as collapse
 from ..ir.kernel import identity as identity
-from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
+from ..ir.scalar import WORD_COSTS as WORD_COSTS
 from ..ir.scalar import Expr as Expr
 from ..ops import Row as Row
 from ..ops import Wgsl as Wgsl

@@ -401,9 +401,9 @@ def alone(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _shown(name: str, total: int | None) -> Iterator[Any]:
     """A function that shows how many bytes are there: a line on a terminal that is written anew, elsewhere nothing. A command shows
-    what the logger "singe" is told."""
-    told = _log.isEnabledFor(logging.INFO)
-    if not told and not sys.stderr.isatty():
+    what the logger "singe" logs."""
+    logs = _log.isEnabledFor(logging.INFO)
+    if not logs and not sys.stderr.isatty():
         yield lambda at: None
         return
     last, name = 0.0, escaped(name)
@@ -413,7 +413,7 @@ def _shown(name: str, total: int | None) -> Iterator[Any]:
         if time.monotonic() - last > 0.1 or at == total:
             last = time.monotonic()
             of = f" of {bytes_text(total)}, {100 * at // max(total, 1)}%" if total is not None else ""
-            if told:
+            if logs:
                 _log.info("%s: %s%s", name, bytes_text(at), of)
             else:
                 print(f"\r{name}: {bytes_text(at)}{of}\x1b[K", end="", file=sys.stderr, flush=True)
@@ -421,5 +421,5 @@ def _shown(name: str, total: int | None) -> Iterator[Any]:
     try:
         yield show
     finally:
-        if not told:
+        if not logs:
             print(file=sys.stderr)

@@ -323,7 +323,7 @@ def _files() -> list[tuple[Path, os.stat_result]]:
 
 
 _keeps_so_far: Final = count()
-_told: Final[set[str]] = set()
+_reported: Final[set[str]] = set()
 
 
 def _trim_sometimes() -> None:
@@ -348,10 +348,10 @@ def _tell(error: Exception) -> None:
     if isinstance(error, FileNotFoundError):
         return
     text = str(error) if isinstance(error, _Distrusted) else f"{kept_folder()}: {reason(error)}"
-    if text not in _told:
-        import logging  # noqa: PLC0415 (it takes 3 ms, and is needed by whoever is told)
+    if text not in _reported:
+        import logging  # noqa: PLC0415 (it takes 3 ms, and is needed for a message only)
 
-        _told.add(text)
+        _reported.add(text)
         level = logging.WARNING if isinstance(error, _Distrusted) else logging.INFO
         logging.getLogger("singe").log(
             level, "compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF

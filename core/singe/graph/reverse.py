@@ -131,8 +131,10 @@ def _needed(body: Graph, carried: int, slopes: Sequence[Node]) -> list[Node]:
     def kept(m: Node) -> bool:
         if m in leaves:
             return True
-        dear = m.op in SAVED or any(p.op in SAVED for p in parts(m))
-        return dear and len(m.results) == 1 and m in inner | moved and not symbols(m.shape) & body.own_size_nodes.keys()
+        saved = m.op in SAVED or any(p.op in SAVED for p in parts(m))
+        return (
+            saved and len(m.results) == 1 and m in inner | moved and not symbols(m.shape) & body.own_size_nodes.keys()
+        )
 
     return [m for m in postorder(slopes, lambda m: () if kept(m) else m.inputs) if kept(m)]
 

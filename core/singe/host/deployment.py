@@ -53,7 +53,7 @@ class Replica:
         return {name: ModelFacts(m.inputs, m.outputs, m.alone) for name, m in self._models.items()}
 
     async def infer(self, name: str, arrays: dict[str, np.ndarray]) -> Any:
-        """The outputs, or an error that the client is told: (status, message, headers), or one of ours."""
+        """The outputs, or an error for the client: (status, message, headers), or one of ours."""
         try:
             return dict(await self._models[name].infer(arrays))
         except Refused as e:

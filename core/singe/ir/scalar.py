@@ -70,8 +70,8 @@ WORDS: Final[Mapping[str, Word]] = {
     "select": Word(3, "any"), "cast": Word(1, "any", "given"),
     "rounded": Word(1, "float", "given"),
 }  # fmt: skip
-DEAR_WORDS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4, "rounded": 8}
-"""The words that cost more than one addition, and their costs in additions."""
+WORD_COSTS: Final = {"exp": 8, "log": 8, "sin": 8, "cos": 8, "tanh": 8, "sqrt": 4, "div": 2, "rem": 4, "rounded": 8}
+"""The words that cost more than an addition ↦ how many additions they cost."""
 LEAVES: Final = ("const", "var", "size", "load")
 """const: `value` is a Python number. var: `value` is (name, bound): a loop variable runs over 0 … bound − 1; bound is
 None for other variables (arguments of a row's body, accumulators). size: `value` is a Dim. load: `value` is the number

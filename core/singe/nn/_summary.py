@@ -37,7 +37,7 @@ def called(layer: Layer, result: Any) -> Any:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """A context in which the calls of modules are told to a function."""
+    """A context in which a function is called with each call of a module."""
     token = _listener.set(listener)
     try:
         yield

@@ -212,7 +212,7 @@ def Wasm(memory: Memory | None = None, threads: int | None = None) -> Device:
     """The device "wasm": WebAssembly SIMD kernels on the CPU.
 
     memory: how much memory the device takes from now on; its arrays are always slices of one memory. threads: how many share a run that
-    takes more than about a millisecond, from now on; unless it is told, as many as the process may use cores, and at most 8."""
+    takes more than about a millisecond, from now on; by default as many as the process may use cores, and at most 8."""
     found = _configured("wasm", memory)
     if threads is not None:
         found.use_threads(threads)
@@ -243,7 +243,7 @@ def Hip(choice: int = 0, memory: Memory | None = None) -> Device:
 
 
 def _configured(name: str, memory: Memory | None) -> Device:
-    """A device, which is one for all, and takes memory as it was last told."""
+    """The one device of a name. memory: how it takes memory from now on; None: as before."""
     if memory is not None and not isinstance(memory, Memory):
         raise InputError(
             f'memory: got {memory!r:.80}, expected a Memory, as in memory=sg.Memory("exact", limit="2 GiB")'

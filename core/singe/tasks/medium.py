@@ -64,7 +64,7 @@ class Wishes:
 @dataclass(frozen=True)
 class Fitted:
     """A model for a task's inputs. graph: the model's; feed: its inputs, of those of the task's Graph and of the preparation, and what heads
-    are told beside its outputs; size: what Asked says; files: what a task needs of them later, by name; fixed: the wishes that the model
+    get beside its outputs; size: what Asked says; files: what a task needs of them later, by name; fixed: the wishes that the model
     decides, of the fields of `preparation`, whatever its kind and head suggest; options: what is known of the head's."""
 
     graph: Graph

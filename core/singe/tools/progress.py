@@ -1,7 +1,7 @@
 """What a command is doing, on standard error, if it takes long: on a terminal one line that is written anew, with the seconds that
 have passed; elsewhere a plain line, and another one each time that FACTOR times as many seconds have passed.
 
-A thread of its own writes, so that what is told costs the work nothing; for what ends within PATIENCE seconds nothing is written.
+A thread of its own writes, so that the work is not delayed; for what ends within PATIENCE seconds nothing is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Learner tells while it trains: a stream of small frozen values, which a listener takes one at a time.
+"""The events of a Learner while it trains: small frozen values, with each of which its listeners are called.
 
 One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train" (before some of them LayersObserved), then those of "valid", EpochEnded, and
 CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. A Note may come at any time. RunBegan comes
@@ -147,6 +147,6 @@ Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | LayersObserved | EpochEn
 
 
 class Listener(Protocol):
-    """What is told of a run, as a hook of a Learner is: a function, or an object that is called, with each event when it happens."""
+    """A function, or an object that can be called, which gets each event of a run when it happens, as a hook of a Learner does."""
 
     def __call__(self, event: Event, /) -> None: ...

@@ -1,6 +1,6 @@
 """Learner: trains a model with an optimiser, a loss and data, and keeps what is worth keeping.
 
-What happens is told to listeners as events (events.py): the dashboard, the logs in the run's folder, and `hooks`. The same
+What happens goes to listeners as events (events.py): the dashboard, the logs in the run's folder, and `hooks`. The same
 pieces serve in a loop of one's own: TrainStep, the tallies of metrics, the Loader.
 """
 
@@ -89,7 +89,7 @@ class Learner:
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
     ends training. "ignore" goes on. statistics: in the first step and after every so many, figures of each parameter and of its
-    gradient are told to hooks, as LayersObserved, and written to the folder: a table, and histograms for TensorBoard; such a step
+    gradient go to hooks, as LayersObserved, and are written to the folder: a table, and histograms for TensorBoard; such a step
     takes twice as long. seed: of what is drawn at random, by default of the sequence that `sg.manual_seed` begins; the
     Loader has its own for the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict)
     that is written beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
@@ -458,7 +458,7 @@ class Learner:
         self._progress = Progress.of(checkpoint.facts["progress"])
         self._watched.resume(checkpoint.facts)
 
-    # --- who is told -------------------------------------------------------------------------------------------------
+    # --- listeners ---------------------------------------------------------------------------------------------------
 
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:

@@ -81,11 +81,11 @@ def index_strides(
         elif all(found[a] == "same" for a in e.args):
             found[e] = "same"
         else:
-            found[e] = _index_course(e, along, side, known, found) if e.dtype is int32 else None
+            found[e] = _index_stride(e, along, side, known, found) if e.dtype is int32 else None
     return found
 
 
-def _index_course(
+def _index_stride(
     e: Expr, along: Expr, side: int, known: Collection[Expr], strides: Mapping[Expr, str | None]
 ) -> str | None:
     if e.word in ("div", "rem"):

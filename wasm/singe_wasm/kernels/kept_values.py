@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from singe.extension import DEAR_WORDS, Expr, Kernel, Reduce, Store, float32, scalar
+from singe.extension import WORD_COSTS, Expr, Kernel, Reduce, Store, float32, scalar
 
-DEAR: Final = frozenset(word for word, cost in DEAR_WORDS.items() if cost >= DEAR_WORDS["exp"])
+COSTLY_WORDS: Final = frozenset(word for word, cost in WORD_COSTS.items() if cost >= WORD_COSTS["exp"])
 
 
 def keep(kernel: Kernel) -> Kernel:
@@ -25,24 +25,24 @@ def keep(kernel: Kernel) -> Kernel:
     if kernel.ports[store.port].dtype is not float32 or store.port in loads:
         return kernel
     loops = {v for v in kernel.inner_vars if v.word == "var"}
-    dear = _dear(store.value, set(scalar.postorder([fold.value])), loops)
-    if dear is None:
+    costly = _costly_part(store.value, set(scalar.postorder([fold.value])), loops)
+    if costly is None:
         return kernel
-    kept = {dear: scalar.load(store.port, store.index, float32)}
+    kept = {costly: scalar.load(store.port, store.index, float32)}
     stages = (
         *before,
-        replace(store, value=dear),
+        replace(store, value=costly),
         replace(fold, value=scalar.substitute(fold.value, kept)),
         replace(store, value=scalar.substitute(store.value, kept)),
     )
     return replace(kernel, stages=stages)
 
 
-def _dear(value: Expr, others: set[Expr], loops: set[Expr]) -> Expr | None:
+def _costly_part(value: Expr, others: set[Expr], loops: set[Expr]) -> Expr | None:
     """The largest part of a value that is among the others, is expensive, and varies along inner loops."""
     for e in reversed(scalar.postorder([value])):
         if e in others and e.dtype is float32:
             below = scalar.postorder([e])
-            if not loops.isdisjoint(below) and any(x.word in DEAR for x in below):
+            if not loops.isdisjoint(below) and any(x.word in COSTLY_WORDS for x in below):
                 return e
     return None

@@ -79,7 +79,7 @@ def _split_wide(graph: Graph, max_ports: int) -> Graph:
 @lru_cache(maxsize=4096)
 def _elementwise_cost(row: Elementwise, dtypes: tuple[Any, ...], attrs: tuple[Any, ...]) -> int:
     params = [scalar.var(f"x{i}", d.compute) for i, d in enumerate(dtypes)]
-    return sum(scalar.DEAR_WORDS.get(e.word, 1) for e in scalar.postorder([row.body(*params, **dict(attrs))]) if e.args)
+    return sum(scalar.WORD_COSTS.get(e.word, 1) for e in scalar.postorder([row.body(*params, **dict(attrs))]) if e.args)
 
 
 def _own_work(n: Node) -> int:
@@ -134,7 +134,7 @@ class _Fuser:
                 self.kept.add(n)
                 read = n.inputs[:1] if isinstance(n.row, Update) else () if isinstance(n.row, Running) else n.inputs
                 self.kept.update(storage_of(x) for x in read if storage_of(x).row is not None)
-        self._keep_dear()
+        self._keep_costly()
         groups: dict[Node, Group] = {}
         by_exit: dict[Node, Growth | None] = {n: None for g in growths for n in g.exits[:-1]}
         by_exit.update((g.exits[-1], g) for g in growths)
@@ -246,7 +246,7 @@ class _Fuser:
         no size is open, it is a constant.)"""
         return not cost.loads and cost.work < self.repeated and not isinstance(product(n.shape), int)
 
-    def _keep_dear(self) -> None:
+    def _keep_costly(self) -> None:
         """Decide for all nodes outside the groups, users first, whether they are kept.
 
         Costs accumulate from the inputs, but decisions start at the outputs, so a cost does not account for nodes that

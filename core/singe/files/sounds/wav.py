@@ -16,7 +16,7 @@ MAGIC: Final = b"RIFF"
 LONG: Final = b"RF64"
 """How files begin, and those that may be longer than 4 GB, whose chunk ds64 has the bytes of their samples."""
 UNTOLD: Final = 0xFFFFFFFF
-"""The length of a chunk that is told elsewhere, or not at all."""
+"""The length of a chunk whose length is written elsewhere, or nowhere."""
 HEAD: Final = struct.Struct("<HHIIHH")
 """The first fields of a format: kind, channels, rate, bytes a second, bytes a frame, bits."""
 INTEGERS: Final = 1

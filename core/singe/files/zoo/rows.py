@@ -27,7 +27,7 @@ class ZooFile:
 @dataclass(frozen=True)
 class ZooModel:
     """task: a kind of task (`singe task --help` lists them). licence: its SPDX name. maker: who trained it. home: where its makers
-    describe it, and say how to cite it. options: what `sg.task` is told of it. expected: a sample of demos/tasks/samples, and what the
+    describe it, and say how to cite it. options: the arguments of `sg.task` for it. expected: a sample of demos/tasks/samples, and what the
     task answers first for it, where the model could be fetched and asked; a test asks again."""
 
     name: str

@@ -28,7 +28,7 @@ class PieceModel(Protocol):
 @dataclass(frozen=True)
 class Steps:
     """How text between added tokens becomes ids: normalized, cut into pieces, each of which is spelled in the characters of
-    the vocabulary and encoded. `normalize` and `cut` are told whether the text stands at the start.
+    the vocabulary and encoded. The second argument of `normalize` and `cut`: whether the text is at the start.
     """
 
     normalize: Callable[[str, bool], str]

@@ -40,7 +40,7 @@ class StandIn(MetaPathFinder):
 
 
 def _is_asked() -> bool:
-    """Whether `importlib.util.find_spec` asks, which says None of a module that there is not. An import is told what to do."""
+    """Whether `importlib.util.find_spec` asks, which says None of a module that there is not. The error of an import says what to do."""
     frame = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__") in _SEARCHES:
         if frame.f_code is find_spec.__code__:

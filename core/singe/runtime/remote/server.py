@@ -125,7 +125,7 @@ class RemoteServer:
         self.stop("the server was stopped")
 
     def wait(self) -> None:
-        """Wait until it is stopped, or interrupted: clients are told which."""
+        """Wait until it is stopped, or interrupted; clients get a message that says which."""
         try:
             self._end_asked.wait()
         except KeyboardInterrupt:

@@ -40,7 +40,7 @@ class Subject:
     """label: its name. detector: places and numbers of the detector's output. points: how many numbers the first output of the model of
     points has. around: mean and deviation of the detector's pixels. first: regions (finds, 4), of boxes and points. decode: of the outputs
     of the model of points and the side of its input: `points` (points, 3 or 4) in pixels of the input, of x, y, z and visibility, `score`,
-    and what else it tells. shown: how many points are told. next: the region, of all points (points, 2) in the picture. joints: pairs
+    and what else the answer has. shown: how many points the answer has. next: the region, of all points (points, 2) in the picture. joints: pairs
     of points with a line between them."""
 
     label: str

@@ -1,4 +1,4 @@
-"""Draws what was heard, as pictures of Pillow: time goes from left to right, and is told below."""
+"""Draws what was heard, as pictures of Pillow: time goes from left to right, with its numbers below."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY: Final = 6
 TIMES: Final = 16
 """Pixels."""
 STEPS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Seconds from one time that is told to the next, of which the first is taken with which there are MARKS at most."""
+"""Seconds between two times that are written: the first of these with which at most MARKS are."""
 MARKS: Final = 15
 SPECTRUM: Final = 257
 DECIBELS: Final = 80

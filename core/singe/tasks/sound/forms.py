@@ -23,7 +23,7 @@ from .spec import SoundInput
 
 @dataclass(frozen=True)
 class SoundFrame:
-    """What heads are told. spectrum: of the log-power form, the transforms (rows, bins, 2) of the samples; memory: what the row before left
+    """What heads get beside a model's outputs. spectrum: of the log-power form, the transforms (rows, bins, 2) of the samples; memory: what the row before left
     of the form; keep: the output of what is remembered, if anything is: of the model's own outputs, and of what a head adds."""
 
     keep: Callable[[Mapping[str, Tensor], Sequence[Tensor]], dict[str, Tensor]]
@@ -33,8 +33,8 @@ class SoundFrame:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a form makes a model's input of. samples: (rows, width); shape: of the input; lengths: (rows,), how many are of the sound, if that
-    is told; memory: the numbers that the form remembers; beside: the networks in files beside the model, by the names of these."""
+    """What a form makes a model's input of. samples: (rows, width); shape: of the input; lengths: (rows,), how many are of the sound, if the model
+    takes that; memory: the numbers that the form remembers; beside: the networks in files beside the model, by the names of these."""
 
     samples: Tensor
     spec: SoundInput
@@ -58,7 +58,7 @@ class SoundForm:
     """A row of FORMS. recognise: of a model's input, of its others, and of the facts that the caller gives (`preparation`): its facts and the
     sizes that its open ones become, or None; input: the model's input of rows. memory: how many numbers are remembered from row to row beside
     those of the model, of the shape of its input; alone: whether the model remembers nothing itself; networks: the names of files beside the
-    model that `input` needs; options: what heads of such models are told, where they suppose others; open: the fields of the facts that models of it leave
+    model that `input` needs; options: those of the heads of such models, in place of what these suppose; open: the fields of the facts that models of it leave
     to the caller, as far as these facts are supposed."""
 
     name: str

@@ -19,7 +19,7 @@ MAX_FEATURE: Final = 1e6
 class SoundInput(TaskInput):
     """How sounds become rows of samples. form: a row of FORMS. rate: samples a second. step: how many of them each row goes on; before and
     after: how many around these it has, too. rows: the most that go through the Graph at once, 0 if it takes any number. states: how many
-    numbers the model remembers from row to row. lengths: whether it is told how many samples of each row are of the sound. level: decibels
+    numbers the model remembers from row to row. lengths: whether it takes how many samples of each row are of the sound. level: decibels
     below the loudest that samples can be, to which a sound that is quieter in the mean is raised; 0: none is. center, spread: what is subtracted from
     features, and what they are divided by then."""
 

@@ -45,7 +45,7 @@ _POSITIONS: Final = "position"
 
 @dataclass(frozen=True)
 class TextFrame:
-    """What heads are told of the tokens. mask: float32 (rows, tokens), 1 where a token is."""
+    """What heads get of the tokens beside a model's outputs. mask: float32 (rows, tokens), 1 where a token is."""
 
     mask: Tensor
 

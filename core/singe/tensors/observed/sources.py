@@ -1,6 +1,6 @@
 """Calls that give something else each time: of the system's entropy, and of the clock.
 
-C functions have no frames, so the calls are seen by what a profiler is told. One counts as the traced function's if a function of
+C functions have no frames, so a profiler finds the calls. One counts as the traced function's if a function of
 users made it, directly or by way of the library's modules for it (`secrets.randbelow`, `uuid.uuid4`, NumPy's generators), and
 not if another library or an installed package made it for itself.
 """

@@ -229,9 +229,9 @@ def _may_change(value: Any) -> bool:
 
 @contextmanager
 def hooked(hook: Hook) -> Iterator[None]:
-    """A context in which a hook is told of each call, beside a profiler that listens already."""
+    """A context in which a hook sees each call, beside a profiler that is set already."""
     before: Any = sys.getprofile()
-    told: Hook = hook
+    profile: Hook = hook
     profiler = getattr(before, "enable", None)  # of cProfile before Python 3.12, which goes on by this
     if callable(before):
 
@@ -239,8 +239,8 @@ def hooked(hook: Hook) -> Iterator[None]:
             before(frame, event, arg)
             hook(frame, event, arg)
 
-        told = both
-    sys.setprofile(told)
+        profile = both
+    sys.setprofile(profile)
     try:
         yield
     finally:

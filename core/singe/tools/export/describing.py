@@ -61,7 +61,7 @@ def describe_bundle(bundle: Bundle) -> str:
 
 
 _KINDS: Final = {"words": "unchanged", "bytes": "unchanged", "integers": "int8"}
-"""What a person is told of an encoding, if that is not its name."""
+"""How an encoding is shown to people, if not by its name."""
 
 
 def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:

@@ -130,7 +130,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     weights = read_safetensors(data, str(path))
     metadata = weights.metadata
     if metadata.get("singe") != FORMAT:
-        raise FormatError(f"{path}: the format is {metadata.get('singe', 'not told')!r:.40}, expected {FORMAT!r}")
+        raise FormatError(f"{path}: the format is {metadata.get('singe', 'not named')!r:.40}, expected {FORMAT!r}")
     arrays = dict(weights)
     text = metadata.get("facts", "")
     if _digest(text, arrays) != metadata.get("sha256"):

@@ -71,7 +71,7 @@ class RunFiles:
         return None if self.folder is None else read_arrays(self.folder / BEST)[0]
 
     def _written(self, path: Path, write: Callable[[Path], object]) -> bool:
-        """Whether a file could be written; if not, it is told, and training goes on."""
+        """Whether a file could be written; if not, a Note says so, and training goes on."""
         try:
             write(path)
         except OSError as e:

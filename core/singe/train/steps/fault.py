@@ -68,7 +68,8 @@ def first_fault(
 
 @dataclass
 class _Call:
-    """A call of a layer: what people call it, the outputs, and inputs of zeros that are added to them, by which is derived."""
+    """A call of a layer: what people call it, the outputs, and inputs of zeros that are added to the outputs, whose gradients are
+    those at the outputs."""
 
     name: str
     outputs: list[Node] = field(default_factory=list)

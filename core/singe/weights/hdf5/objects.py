@@ -1,8 +1,8 @@
 """The objects of an HDF5 file: its superblock, the headers of groups and datasets, and the links of groups.
 
 Read are superblocks 0 to 3, headers 1 and 2, and groups whose links are in a symbol table or in their header. A sound
-file's structures do not overlap. So all that is read is taken from as many bytes as the file has, and what runs in circles,
-or is told twice, ends there.
+file's structures do not overlap. So all that is read is taken from as many bytes as the file has, and reading a file whose
+links run in circles, or that lists a structure twice, ends there.
 """
 
 from __future__ import annotations

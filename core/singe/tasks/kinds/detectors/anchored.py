@@ -1,4 +1,4 @@
-"""Detectors whose boxes are parts of the input, or are told from anchors: SSD, EfficientDet."""
+"""Detectors whose boxes are parts of the input, or distances from anchors: SSD, EfficientDet."""
 
 from __future__ import annotations
 
