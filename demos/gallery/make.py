@@ -190,7 +190,7 @@ def cutout(_: Path) -> None:
     picture.putalpha(Image.fromarray(mask.astype(np.uint8)))
     save("cutout", picture.crop(crop))
     photo("cutout-whole", sample("astronaut.jpg"), crop)
-    whole = f'<image class="whole" href="gallery/cutout-whole.webp" width="{WIDTH}" height="{HEIGHT}"/>'
+    whole = f'<image class="whole opaque" href="gallery/cutout-whole.webp" width="{WIDTH}" height="{HEIGHT}"/>'
     drawing("cutout", [whole, '<path class="line ink cut" d="M112 0V170"/>'])
 
 
