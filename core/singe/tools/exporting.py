@@ -17,13 +17,14 @@ from ..shapes import bytes_text
 from ..tasks.labels import read_labels
 from ..tasks.spec import TaskSpec
 from ..texts import say
-from .export.bundle import ONNX_SUFFIX, Bundle
+from .export.bundle import Bundle
 from .export.bundle import export as export_bundle
 from .export.describing import describe_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .export.page.single_page import is_single
 from .export.page.snippet import snippet, source_of
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
+from .export.subject import ONNX_SUFFIX
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
 from .options import OF_CONVERSATIONS, OF_LANGUAGE, ROUNDED

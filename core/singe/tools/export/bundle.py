@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from ...program.program import ProgramData
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text, show
-from ...tasks.chains.task import ChainTask
 from ...tasks.labels import labels_of
 from ...tasks.picture.spec import LAYOUTS, PictureSpec
 from ...tasks.spec import ChainSpec, TaskSpec
@@ -58,19 +57,18 @@ from .stored.encoding import Encoding
 from .stored.narrow import uses_of
 from .stored.storage import Kept, output_channels
 from .stored.weights import BundleWeights, WeightFiles, weight_files
+from .subject import ONNX_SUFFIX, of_task, subject_of
 from .targets import check_activations, chosen_targets
 
 if TYPE_CHECKING:
     from ...language import LanguageModel
-    from ...tasks import Task
     from ...tasks.calling import AnyTask
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 ONNX: Final = "onnx"
-ONNX_SUFFIX: Final = ".onnx"
-"""What the manifest of an ONNX file says of its format, and how the name of one ends."""
+"""What the manifest of an ONNX file says of its format."""
 TOKENIZER: Final = "tokenizer.json"
 ADAPTER: Final = "adapter.bin"
 WORTH_A_TRIP: Final = 1 << 16
@@ -146,70 +144,27 @@ def export(
         raise InputError(
             f"{folder}: expected a folder; one WebAssembly module is written by sg.export_freestanding, or with --freestanding"
         )
-    spoken = None
-    if isinstance(decoder := getattr(model, "decoder", None), Model):
-        from .language import spoken_of  # noqa: PLC0415 (few bundles are of language models)
-
-        if Path(folder).suffix in (ONNX_SUFFIX, ".html") or dtype != "float32":
-            raise InputError("export: of a language model a folder can be written, with the weights as they are")
-        model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
-    task, settings = getattr(model, "info", None), getattr(model, "settings", {})
-    if isinstance(task, (TaskSpec, ChainSpec)):
-        if Path(folder).suffix in (ONNX_SUFFIX, ".html"):
-            raise InputError(
-                f"export: got {folder}, a task is written to a folder, such as {Path(folder).with_suffix('')}"
-            )
-        given = {"picture": picture is not None, "labels": labels is not None, "outputs": bool(outputs)}
-        if own := [name for name, is_given in given.items() if is_given]:
-            raise InputError(
-                f"export: got {' and '.join(own)}, which a task has already; give them to sg.task, or leave them out"
-            )
-    else:
-        task = None
-    chain = model if isinstance(model, ChainTask) else None
-    files: Mapping[str, bytes] = {}
-    if chain is not None:
-        model = list(chain.models.values())[-1]
-    elif task is not None:
-        of_task = cast("Task", model)
-        model, files = of_task.model, of_task.files
-    if not isinstance(model, Model):
-        shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
-        raise InputError(
-            f"export: got a {type(model).__name__}, expected a Model; of a Module or a function: {shapes_of}"
-        )
     folder = Path(folder)
+    chosen = {"picture": picture is not None, "labels": labels is not None, "outputs": bool(outputs)}
+    subject = subject_of(model, folder, dtype, activations, chosen)
     if folder.suffix == ONNX_SUFFIX:
         from .onnx_file import write_onnx  # noqa: PLC0415 (`import singe` pays for no writer of ONNX files)
 
-        given = {
+        chosen |= {
             "targets": targets is not None, "dtype": dtype != "float32", "activations": activations != "float32",
-            "picture": picture is not None, "labels": labels is not None, "samples": bool(samples), "readable": readable,
-            "device": device != DEFAULT, "outputs": outputs is not None,
+            "samples": bool(samples), "readable": readable, "device": device != DEFAULT, "outputs": outputs is not None,
         }  # fmt: skip
-        return Bundle(*write_onnx(model, folder, given))
+        return Bundle(*write_onnx(subject.model, folder, chosen))
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
     names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
     bundle = draft(
-        model,
-        targets,
-        picture,
-        names,
-        dtype,
-        samples,
-        activations if task is None else _of_task(model, activations),
-        readable,
-        device,
-        spoken,
-        task,
-        outputs,
-        files,
-        settings,
-    ).alone()
+        subject.model, targets, picture, names, dtype, samples, subject.activations, readable, device,
+        subject.spoken, subject.task, outputs, subject.files, subject.settings,
+    ).alone()  # fmt: skip
     parts: dict[str, Bundle] = {}
-    for name, part in list(chain.models.items())[:-1] if chain is not None else ():
-        made = draft(part, targets, None, None, dtype, (), _of_task(part, activations), readable, device).alone()
+    for name, part in subject.before.items():
+        made = draft(part, targets, None, None, dtype, (), of_task(part, activations), readable, device).alone()
         needed = {file: data for file, data in made.files.items() if file == MANIFEST or _OF_TARGETS.fullmatch(file)}
         parts[name] = replace(made, files=needed)
     _log.info("writing")
@@ -220,12 +175,6 @@ def export(
         _put(part, folder / name, _refuse_foreign(folder / name, force))
     _put(bundle, folder, known)
     return replace(bundle, parts=parts)
-
-
-def _of_task(model: Model, activations: str) -> str:
-    """What a task's model computes in: where nothing else is asked for, its own choice."""
-    own = model.options.activations
-    return own if activations == "float32" and own in OF_PACKED_WEIGHTS else activations
 
 
 @dataclass(frozen=True)
