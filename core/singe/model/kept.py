@@ -1,7 +1,7 @@
-"""Models of files whose Programs are kept from one process to the next (files/kept.py), so that a file that was compiled before is
-neither read again nor compiled.
+"""Models whose Programs are kept from one process to the next (files/kept.py), so that a file that was compiled before is neither read
+again nor compiled, and a Graph that was compiled before, whatever made it, is not compiled again.
 
-What is kept is found by a hash of the file, of Singe's code, of the device's target and of the options. A file whose inputs or
+What is kept is found by a hash of the file, or of all that a Graph says, of Singe's code, of the device's target and of the options. A file whose inputs or
 outputs are lists, dicts or optionals is compiled in each process, and so is one for a target that does not say on what its code
 depends. Blocks of weights are kept apart from the code, by their contents, so that Programs which share one keep it once.
 """
@@ -381,6 +381,30 @@ def kept_model(kept: KeptFile, make: Callable[[], Source], device: Device, name:
     if signature is None:
         return KeptModel(make(), device, name, kept, None, (), _checking(kept, make), **options)
     return _recalled(kept, signature, make, device, name, options)
+
+
+@collector_resting()
+def kept_by_graph(model: Model) -> Model:
+    """The same Model, for one that was just made of what files hold: of their Graphs and others, joined, or of a function of their
+    weights. Its Programs are found by what its Graph says."""
+    from ..graph.structure import constants  # noqa: PLC0415 (`import singe` pays for no Graphs)
+    from ..weights.digest import graph_digest  # noqa: PLC0415
+    from .source import GraphSource  # noqa: PLC0415
+
+    source, o = model.source, model.options
+    if type(source) is not GraphSource or not keeps():
+        return model
+    graph = source.graph({}, {})
+    digest = graph_digest(graph) if sum(x.nbytes for x in constants(graph)) <= MAX_ENTRY_BYTES else None
+    if digest is None:
+        return model
+    chosen: dict[str, Any] = {
+        "activations": o.activations, "fail_on_host": o.fail_on_host, "bounds": o.bounds, "donate": o.donate
+    }  # fmt: skip
+    kept = KeptFile.of(b"", digest, model.device, model.name, "graph", repr(chosen))
+    if kept is None:
+        return model
+    return KeptModel(source, model.device, model.name, kept, kept.signature(), (), **chosen)
 
 
 def _recalled(

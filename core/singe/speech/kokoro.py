@@ -15,6 +15,7 @@ from ..errors import FormatError, InputError
 from ..files.bounded import read_json_object
 from ..graph.builder import Builder
 from ..graph.transform import rebuild
+from ..model.kept import kept_by_graph
 from ..model.model import Model
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor
@@ -91,4 +92,4 @@ def as_piper(model: Model, styles: Mapping[str, np.ndarray]) -> Model:
     with shapes.deferring():  # the checks are those of the graph, which the copy has, too
         whole = rebuild(graph, Builder(), lambda b, n, inputs: None, {x: made[x.name] for x in graph.inputs})
     joined = replace(whole, inputs=before.inputs, outputs=whole.outputs[:1], output_names=("output",))
-    return Model(joined, model.device, model.name)
+    return kept_by_graph(Model(joined, model.device, model.name))

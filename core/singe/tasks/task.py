@@ -15,6 +15,7 @@ from ..files import write, zoo
 from ..files.places import bundle_at
 from ..files.urls import ZOO
 from ..model.files import is_tflite_file, load
+from ..model.kept import kept_by_graph
 from ..model.model import Model
 from ..program.bundle_reader import read_file, read_manifest
 from ..program.container import RECORD, format_of
@@ -250,7 +251,8 @@ def task(
         _log.warning(UNTOLD, kind, model.name)
     if kind == SEGMENT.name and not info.labels and not info.options.get("chances", True):
         _log.warning(UNNAMED, kind, model.name)
-    return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
+    joined = Model(graph, model.device if device == "auto" else device, model.name)
+    return Task(kept_by_graph(joined), info, carried)
 
 
 def _loaded(place: Place, device: str | Device, medium: Medium) -> Model:

@@ -173,18 +173,8 @@ def model_record(
     """The record of a Graph; floats as in `weights_record`; task: the facts of a task, if the Graph is that of one; files: what travels with
     the task, by name."""
     arrays = _ArrayWriter(floats)
-    writer = _GraphWriter(arrays)
-    head, number = writer.graph(graph, [s.leaf for s in graph.states])
-    states = [
-        {
-            "name": s.name,
-            "node": number[s.leaf],
-            "initial": None if s.initial is None else writer.array(s.initial),
-            "updated": number[s.updated],
-            **({} if s.draws is None else {"draws": s.draws}),
-        }
-        for s in graph.states
-    ]
+    writer = GraphWriter(arrays.entry)
+    head, states = writer.model(graph)
     kept = {name: writer.array(np.frombuffer(data, np.uint8)) for name, data in (files or {}).items()}
     whole = {
         "format": RECORD,
@@ -198,18 +188,34 @@ def model_record(
     return b"".join(file_pieces(whole, arrays.block))
 
 
-class _GraphWriter:
+class GraphWriter:
     """Graphs as JSON data, and the arrays that they share."""
 
-    def __init__(self, writer: _ArrayWriter) -> None:
-        self._writer = writer
+    def __init__(self, entry: Callable[[np.ndarray], dict[str, Any]]) -> None:
+        """entry: what is told of an array."""
+        self._entry: Final = entry
         self.arrays: list[dict[str, Any]] = []
 
     def array(self, value: np.ndarray) -> int:
-        self.arrays.append(self._writer.entry(value))
+        self.arrays.append(self._entry(value))
         return len(self.arrays) - 1
 
-    def graph(self, graph: Graph, leaves: Sequence[Node] = ()) -> tuple[dict[str, Any], Mapping[Node, int]]:
+    def model(self, graph: Graph) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A whole Graph as data, and its states."""
+        head, number = self._graph(graph, [s.leaf for s in graph.states])
+        states = [
+            {
+                "name": s.name,
+                "node": number[s.leaf],
+                "initial": None if s.initial is None else self.array(s.initial),
+                "updated": number[s.updated],
+                **({} if s.draws is None else {"draws": s.draws}),
+            }
+            for s in graph.states
+        ]
+        return head, states
+
+    def _graph(self, graph: Graph, leaves: Sequence[Node] = ()) -> tuple[dict[str, Any], Mapping[Node, int]]:
         """A graph as data, and the number of each of its nodes; leaves: further nodes whose values it is given."""
         nodes = list(dict.fromkeys((*graph.inputs, *leaves, *graph.nodes)))
         number = {n: k for k, n in enumerate(nodes)}
@@ -243,7 +249,7 @@ class _GraphWriter:
         return {"array": self.array(n.value)}
 
     def _attr(self, value: Any) -> Any:
-        return {"graph": self.graph(value)[0]} if isinstance(value, Graph) else encode_attr(value)
+        return {"graph": self._graph(value)[0]} if isinstance(value, Graph) else encode_attr(value)
 
 
 def read_graph(data: bytes, name: str = "record") -> Graph:

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ...errors import FormatError, InputError
+from ...model.kept import kept_by_graph
 from ...model.model import Model
 from ...model.session import Session
 from ...model.source import GraphsBySizes
@@ -68,10 +69,11 @@ class PairModel:
         self.room: Final = source_room(description), description.room
         self._network: Final = PairNetwork(description, tensors)
         shape, dtype = source_input(description)
-        self._hear: Final = Model.of(
+        hear = Model.of(
             self._network.hear, {"source": shape, "heard": (heard_bound(description), 0)}, self.device,
             dtypes={"source": dtype, "heard": "bool"}, states=self._network.heard(), name="hear",
         )  # fmt: skip
+        self._hear: Final = kept_by_graph(hear)
         self._source: Final = self._hear.session()
         self._texts: Final[dict[int, SaidTexts]] = {}
         self.heard = 0
@@ -94,7 +96,9 @@ class PairModel:
                 self._network.say, say_shapes(self.description, count), self.device, dtypes=SAY_TYPES,
                 states={**self._network.heard(), **own}, name="say",
             )  # fmt: skip
-            found = self._texts[count] = SaidTexts(said_about(self._source, self._hear, say, own), self, count)
+            found = self._texts[count] = SaidTexts(
+                said_about(self._source, self._hear, kept_by_graph(say), own), self, count
+            )
         found.used = 0
         return found
 

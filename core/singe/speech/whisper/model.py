@@ -10,6 +10,7 @@ import numpy as np
 from ...language.encoder_decoders.running import said_about
 from ...language.encoder_decoders.search import FollowedTexts
 from ...language.files import Tensors
+from ...model.kept import kept_by_graph
 from ...model.model import Model
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
@@ -68,10 +69,8 @@ class WhisperModel:
         self.device: Final = open_device(device)
         self._network: Final = Whisper(description, tensors)
         d = description
-        self._bands: Final = Model.of(
-            BandPowers(d.bands), {"samples": (sample_count(d.frames),)}, self.device, name="bands"
-        )
-        self._hear: Final = Model.of(
+        bands = Model.of(BandPowers(d.bands), {"samples": (sample_count(d.frames),)}, self.device, name="bands")
+        hear = Model.of(
             self._network.hear,
             hear_shapes(d),
             self.device,
@@ -79,6 +78,8 @@ class WhisperModel:
             states=self._network.heard(),
             name="hear",
         )
+        self._bands: Final = kept_by_graph(bands)
+        self._hear: Final = kept_by_graph(hear)
         self._window: Final = self._hear.session()
         self._texts: Final[dict[int, SpokenTexts]] = {}
 
@@ -97,7 +98,9 @@ class WhisperModel:
                 self._network.say, say_shapes(self.description, count), self.device, dtypes=SAY_TYPES,
                 states={**self._network.heard(), **own}, name="say",
             )  # fmt: skip
-            found = self._texts[count] = SpokenTexts(said_about(self._window, self._hear, say, own), count)
+            found = self._texts[count] = SpokenTexts(
+                said_about(self._window, self._hear, kept_by_graph(say), own), count
+            )
         found.used = 0
         return found
 

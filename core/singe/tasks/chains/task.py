@@ -15,6 +15,7 @@ from ...files import zoo
 from ...files.places import bundle_at
 from ...files.urls import ZOO
 from ...model.files import load
+from ...model.kept import kept_by_graph
 from ...model.model import Model
 from ...program.bundle_reader import read_manifest
 from ...runtime.device import Device
@@ -77,7 +78,7 @@ def chain_task(chain: Chain, source: str | Path, device: str | Device) -> ChainT
 
 
 def _model(part: ChainPart, net: Model, device: str | Device) -> Model:
-    return Model(part.build(net), device, net.name, activations=part.activations)
+    return kept_by_graph(Model(part.build(net), device, net.name, activations=part.activations))
 
 
 def _of_bundle(chain: Chain, folder: Path, device: str | Device) -> ChainTask:
