@@ -150,8 +150,8 @@ def export(
     if folder.suffix == ONNX_SUFFIX:
         from .onnx_file import write_onnx  # noqa: PLC0415 (`import singe` pays for no writer of ONNX files)
 
-        chosen |= {
-            "targets": targets is not None, "dtype": dtype != "float32", "activations": activations != "float32",
+        chosen = {
+            "targets": targets is not None, "dtype": dtype != "float32", "activations": activations != "float32", **chosen,
             "samples": bool(samples), "readable": readable, "device": device != DEFAULT, "outputs": outputs is not None,
         }  # fmt: skip
         return Bundle(*write_onnx(subject.model, folder, chosen))
