@@ -222,22 +222,22 @@ def _tensor(entry: Mapping[str, Any], spec: TensorSpec, binary: memoryview, at: 
     return _of_bytes(binary[at : at + size], shape, spec.dtype, what), at + size
 
 
-def _shape(given: Any, spec: TensorSpec, what: str) -> tuple[int, ...]:
+def _shape(shape: Any, spec: TensorSpec, what: str) -> tuple[int, ...]:
     expected = spec.shape
-    if not isinstance(given, list) or not all(
-        isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MAX_ELEMENTS for n in given
+    if not isinstance(shape, list) or not all(
+        isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MAX_ELEMENTS for n in shape
     ):
         raise Refused(400, f"{what}: the shape must be a list of numbers from 0 to {MAX_ELEMENTS}")
     if expected is not None and (
-        len(given) != len(expected) or any(isinstance(d, int) and d != n for d, n in zip(expected, given, strict=True))
+        len(shape) != len(expected) or any(isinstance(d, int) and d != n for d, n in zip(expected, shape, strict=True))
     ):
-        raise Refused(400, f"{what}: got the shape {show(tuple(given[:8]))}, expected {show(expected)}")
-    most = MAX_ELEMENTS if all(given) else MAX_EMPTY_SIZES
-    if prod(n or 1 for n in given) > most:
+        raise Refused(400, f"{what}: got the shape {show(tuple(shape[:8]))}, expected {show(expected)}")
+    most = MAX_ELEMENTS if all(shape) else MAX_EMPTY_SIZES
+    if prod(n or 1 for n in shape) > most:
         raise Refused(
-            400, f"{what}: the sizes of the shape {show(tuple(given[:8]))} are too large, beyond {most} together"
+            400, f"{what}: the sizes of the shape {show(tuple(shape[:8]))} are too large, beyond {most} together"
         )
-    return tuple(given)
+    return tuple(shape)
 
 
 def _of_bytes(raw: memoryview, shape: tuple[int, ...], kind: DType, what: str) -> np.ndarray:

@@ -146,21 +146,21 @@ def _of_list(value: list[Any], spec: OnnxValue, wanted: np.dtype[Any] | None) ->
         ) from e
 
 
-def _check_shape(given: tuple[int, ...], declared: Sequence[int | str | None] | None, name: str) -> None:
+def _check_shape(shape: tuple[int, ...], declared: Sequence[int | str | None] | None, name: str) -> None:
     """Refuse a shape that the file's does not fit. A file that says nothing of the shape, or declares a scalar, takes all."""
     if not declared:
         return
-    if len(given) != len(declared):
+    if len(shape) != len(declared):
         raise InvalidArgument(
-            f"Invalid rank for input: {name} Got: {len(given)} Expected: {len(declared)}, the shape {_shown(declared)}; the array's is "
-            f"{_shown(given)}. Please fix either the inputs/outputs or the model."
+            f"Invalid rank for input: {name} Got: {len(shape)} Expected: {len(declared)}, the shape {_shown(declared)}; the array's is "
+            f"{_shown(shape)}. Please fix either the inputs/outputs or the model."
         )
-    wrong = [(k, g, d) for k, (g, d) in enumerate(zip(given, declared, strict=True)) if isinstance(d, int) and g != d]
+    wrong = [(k, g, d) for k, (g, d) in enumerate(zip(shape, declared, strict=True)) if isinstance(d, int) and g != d]
     if wrong:
         lines = "".join(f"\n index: {k} Got: {g} Expected: {d}" for k, g, d in wrong)
         raise InvalidArgument(
             f"Got invalid dimensions for input: {name} for the following indices{lines}\n the shape {_shown(declared)} is expected, the "
-            f"array's is {_shown(given)}. Please fix either the inputs/outputs or the model."
+            f"array's is {_shown(shape)}. Please fix either the inputs/outputs or the model."
         )
 
 

@@ -297,11 +297,11 @@ def _facts(path: str | Path) -> tuple[Any, Files]:
 
 
 def _ready(
-    kind: str, path: str | Path, info: TaskSpec, files: Files, given: Mapping[str, Any], device: str | Device
+    kind: str, path: str | Path, info: TaskSpec, files: Files, arguments: Mapping[str, Any], device: str | Device
 ) -> Task:
-    if given:
+    if arguments:
         raise InputError(
-            f"{path}: a task already, which takes no {', '.join(given)}; make it anew from the model's file"
+            f"{path}: a task already, which takes no {', '.join(arguments)}; make it anew from the model's file"
         )
     medium = kind_named(kind).medium
     made = load(path, device)

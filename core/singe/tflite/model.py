@@ -267,10 +267,10 @@ def _quantization(
 
 
 def _names(
-    kind: str, ports: Sequence[int], told: Sequence[Mapping[str, Any]], tensors: Sequence[TfliteTensor]
+    kind: str, ports: Sequence[int], signature: Sequence[Mapping[str, Any]], tensors: Sequence[TfliteTensor]
 ) -> tuple[str, ...]:
     """The name of each input, or output: that of the signature where it names all of them, else that of its tensor; each once."""
-    signed = {fields["tensor"]: fields["name"] for fields in told}
+    signed = {fields["tensor"]: fields["name"] for fields in signature}
     names = [signed.get(k, "") for k in ports]
     if not all(names) or len(set(names)) < len(names):
         names = [tensors[k].name for k in ports]

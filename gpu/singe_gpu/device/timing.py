@@ -78,13 +78,13 @@ def _text_for(gpu: Gpu, p: Printed) -> tuple[str, Variant]:
 
 
 def _launch(
-    gpu: Gpu, dialect: Dialect, pipeline: Handle, text: tuple[str, Variant], told: Sequence[Dim], ports: Sequence[Binding],
+    gpu: Gpu, dialect: Dialect, pipeline: Handle, text: tuple[str, Variant], dims: Sequence[Dim], ports: Sequence[Binding],
     owned: list[Handle], sizes: Mapping[str, int],
 ) -> Launch:  # fmt: skip
     (code, variant), bound = text, list(ports)
     if "uniform" in dialect.bindings(code):
-        row = np.zeros(-(-len(told) // 4) * 4, np.int32)
-        row[: len(told)] = [known(d, sizes) for d in told]
+        row = np.zeros(-(-len(dims) // 4) * 4, np.int32)
+        row[: len(dims)] = [known(d, sizes) for d in dims]
         owned.append(gpu.allocate(max(MIN_BUFFER_BYTES, row.nbytes)))
         gpu.write(owned[-1], 0, row.view(np.uint8))
         bound.append(Binding(owned[-1], 0, row.nbytes))

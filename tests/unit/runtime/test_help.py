@@ -148,7 +148,7 @@ def test_the_text_of_an_object_is_a_few_lines(what: str, tmp_path: Path) -> None
 
 
 def test_help_of_a_listener_says_what_it_is() -> None:
-    assert "what is told of a run" in inspect.getdoc(Listener).lower()  # pyright: ignore[reportOptionalMemberAccess]
+    assert "each event of a run" in inspect.getdoc(Listener).lower()  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_random_shows_its_functions_only() -> None:

@@ -147,19 +147,19 @@ def check_room(d: PairDescription, texts: int) -> None:
 
 
 def _stack(
-    told: Mapping[str, Any], family: PairFamily, sizes: Mapping[str, int], part: str, head_size: int, name: str
+    config: Mapping[str, Any], family: PairFamily, sizes: Mapping[str, int], part: str, head_size: int, name: str
 ) -> StackDescription:
     layers, heads, width = sizes[f"{part}_layers"], sizes[f"{part}_heads"], sizes["width"]
     if layers > MAX_LAYERS or (not head_size and width % heads):
         raise FormatError(
             f"{name}: an {part} of {layers} layers with {heads} heads, a width of {width}: expected a multiple, and at most {MAX_LAYERS} layers"
         )
-    if (of_keys := told.get(f"{part}_num_key_value_heads", heads)) not in (None, heads):
+    if (of_keys := config.get(f"{part}_num_key_value_heads", heads)) not in (None, heads):
         raise FormatError(
             f"{name}: {part}_num_key_value_heads is {of_keys!r:.40}, expected {heads}, as many as of queries"
         )
     key = family.activation[part == "decoder"]
-    act = told.get(key)
+    act = config.get(key)
     if not isinstance(act, str) or act not in ACTIVATIONS:
         raise FormatError(f"{name}: {key} is {act!r:.40}, expected one of {', '.join(ACTIVATIONS)}")
     joined = family.gated_decoder and part == "decoder"

@@ -74,11 +74,11 @@ def open_pair(files: Mapping[str, Path], name: str, form: str | None = None) -> 
     return PairFiles(name, description.vocabulary, config, generation, model)
 
 
-def _renamed(found: Mapping[str, StoredArray], d: PairDescription, name: str) -> dict[str, StoredArray]:
+def _renamed(arrays: Mapping[str, StoredArray], d: PairDescription, name: str) -> dict[str, StoredArray]:
     """The tensors under our names, without those that come twice. A table of tokens that only one part's name has is the table of both."""
     renaming = Renaming(d.family.tensors, d.family.name, name)
     twice: list[StoredArray] = []
-    for key, array in found.items():
+    for key, array in arrays.items():
         base, _, last = key.rpartition(".") if key.endswith((".weight", ".bias")) else (key, "", "")
         new = renaming.base_of(key, base)
         if not new or (new == "head" and d.tied):

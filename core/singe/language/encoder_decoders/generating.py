@@ -85,10 +85,10 @@ class GenerationRules:
         return log_chances(chances) if self.renormalized and chances.max() > -inf else chances
 
 
-def _repeated(told: Sequence[int], size: int) -> list[int]:
+def _repeated(tokens: Sequence[int], size: int) -> list[int]:
     """What followed when the last size − 1 tokens came before."""
-    last = tuple(told[len(told) + 1 - size :])
-    return [told[k + size - 1] for k in range(len(told) - size + 1) if tuple(told[k : k + size - 1]) == last]
+    last = tuple(tokens[len(tokens) + 1 - size :])
+    return [tokens[k + size - 1] for k in range(len(tokens) - size + 1) if tuple(tokens[k : k + size - 1]) == last]
 
 
 class BestEnded:

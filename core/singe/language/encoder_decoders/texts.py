@@ -74,7 +74,7 @@ class TextFacts:
         return {**vars(self), "languages": dict(self.languages), "tasks": tasks, "rules": self.rules.to_config()}
 
     @staticmethod
-    def from_dict(told: Mapping[str, Any], vocabulary: int, room: int, name: str) -> TextFacts:
+    def from_dict(record: Mapping[str, Any], vocabulary: int, room: int, name: str) -> TextFacts:
         """What `to_dict` gave, from a file that may hold anything."""
 
         def rules(config: Any) -> GenerationRules:
@@ -84,10 +84,10 @@ class TextFacts:
             return type(x) is int and 0 <= x < vocabulary
 
         try:
-            languages, tasks = {**told["languages"]}, [{**task} for task in told["tasks"]]
+            languages, tasks = {**record["languages"]}, [{**task} for task in record["tasks"]]
             made = TextFacts(
-                told["count"], told["end"], told["unknown"], languages, told["both"] is True,
-                [LanguageTask(x["source"], x["target"], x["phrase"], rules(x["rules"])) for x in tasks], rules(told["rules"]),
+                record["count"], record["end"], record["unknown"], languages, record["both"] is True,
+                [LanguageTask(x["source"], x["target"], x["phrase"], rules(x["rules"])) for x in tasks], rules(record["rules"]),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as e:
             raise FormatError(f"{name}: not the facts of what translates ({e!r:.80}); export it once more") from None
@@ -185,13 +185,13 @@ def texts_of(
 
 
 def _task(
-    found: re.Match[str], told: Mapping[str, Any], rules: Callable[[Mapping[str, Any]], GenerationRules], name: str
+    match: re.Match[str], record: Mapping[str, Any], rules: Callable[[Mapping[str, Any]], GenerationRules], name: str
 ) -> LanguageTask:
-    own = dict(told)
+    own = dict(record)
     phrase = own.pop("prefix", "")
     if not isinstance(phrase, str) or len(phrase) > 1000:
         raise FormatError(f"{name}: the prefix of a task is {phrase!r:.60}, expected a short text")
-    return LanguageTask(found[1], found[2], phrase, rules(own))
+    return LanguageTask(match[1], match[2], phrase, rules(own))
 
 
 def _tokenizer(files: Mapping[str, Path], name: str) -> tuple[Tokenizer, bytes, int]:

@@ -59,11 +59,11 @@ def _check_model(config: Mapping[str, Any], family: EncoderFamily, head: Encoder
 
 
 def _renamed(
-    found: Mapping[str, StoredArray], d: EncoderDescription, head: EncoderHead, name: str
+    arrays: Mapping[str, StoredArray], d: EncoderDescription, head: EncoderHead, name: str
 ) -> dict[str, StoredArray]:
     """The tensors under our names, without those of other heads."""
     renaming = Renaming(d.family.tensors, d.family.name, name)
-    for key, array in found.items():
+    for key, array in arrays.items():
         if _IGNORED.fullmatch(key):
             continue
         base, _, last = key.rpartition(".")

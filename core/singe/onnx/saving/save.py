@@ -134,20 +134,20 @@ class Written:
     states: Mapping[str, str]
 
 
-def written(given: Graph, name: str, opset: int, arrays: Mapping[str, Any] | None = None) -> Written:
+def written(graph: Graph, name: str, opset: int, arrays: Mapping[str, Any] | None = None) -> Written:
     """A Graph as records; arrays: those of the file from which it comes, by name. CompileError lists all that ONNX cannot say."""
-    if given.results:
+    if graph.results:
         raise CompileError(f"{name}: it gives lists, dicts or None; only models of tensors are written")
     constants = Constants(opset, arrays)
-    states = _state_outputs(given)
-    names = [*(x.name for x in given.leaves), *given.output_names, *states.values()]
+    states = _state_outputs(graph)
+    names = [*(x.name for x in graph.leaves), *graph.output_names, *states.values()]
     constants.used.update(names)
-    block, walk = Block(constants, given), Walk(constants)
-    for leaf in given.leaves:
+    block, walk = Block(constants, graph), Walk(constants)
+    for leaf in graph.leaves:
         block.values[leaf] = (leaf.name,)
-    give_sizes(block, {leaf.name: leaf for leaf in given.leaves})
-    walk.fill(block, given.roots)
-    for n in given.roots:
+    give_sizes(block, {leaf.name: leaf for leaf in graph.leaves})
+    walk.fill(block, graph.roots)
+    for n in graph.roots:
         if n.is_input and n.dtype.name in ONLY_CAST:
             walk.refused.add(
                 n, f"no op of ONNX but Cast takes {n.dtype}, so that no output can be the input itself; cast it first"
@@ -156,31 +156,31 @@ def written(given: Graph, name: str, opset: int, arrays: Mapping[str, Any] | Non
         raise CompileError(f"{name} cannot be written as ONNX of opset {opset}:{walk.refused.text()}")
     outputs = [
         ValueRecord(own, n.dtype, n.shape)
-        for own, n in zip((*given.output_names, *states.values()), given.roots, strict=True)
+        for own, n in zip((*graph.output_names, *states.values()), graph.roots, strict=True)
     ]
     renamed: dict[str, str] = {}
     made = {y for record in block.nodes for y in record.outputs}
-    for value, n in zip(outputs, given.roots, strict=True):
+    for value, n in zip(outputs, graph.roots, strict=True):
         found = block.name(n)
         if found in made and found not in renamed:
             renamed[found] = value.name
         else:
             block.nodes.append(NodeRecord("Identity", [found], [value.name]))
-    inputs = [ValueRecord(leaf.name, leaf.dtype, leaf.shape) for leaf in given.leaves]
+    inputs = [ValueRecord(leaf.name, leaf.dtype, leaf.shape) for leaf in graph.leaves]
     record = GraphRecord(name or "model", inputs, outputs, block.nodes, renamed)
     return Written(record, constants.arrays, states)
 
 
-def _state_outputs(given: Graph) -> dict[str, str]:
+def _state_outputs(graph: Graph) -> dict[str, str]:
     """Each state ↦ the name of the output that is its next value."""
-    if any(s.draws is not None for s in given.states):
+    if any(s.draws is not None for s in graph.states):
         raise CompileError(
             "the model draws random numbers, and ONNX's generators draw others: take what is random as an input, or write the model "
             "for inference (module.eval())"
         )
-    taken = {*given.output_names, *(x.name for x in given.leaves)}
+    taken = {*graph.output_names, *(x.name for x in graph.leaves)}
     found: dict[str, str] = {}
-    for s in given.states:
+    for s in graph.states:
         name = f"{s.name}{NEXT}"
         while name in taken:
             name += "_"

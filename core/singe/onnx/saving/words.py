@@ -149,10 +149,10 @@ def _is_negative(w: Block, x: str, kind: DType) -> str:
 
 
 def elementwise(
-    w: Block, body: Callable[..., Expr], given: Sequence[tuple[str, DType]], to: DType, **attributes: Any
+    w: Block, body: Callable[..., Expr], values: Sequence[tuple[str, DType]], to: DType, **attributes: Any
 ) -> str:
     """A body of an elementwise row over values of some types: its result as `to`."""
-    variables = [scalar.var(f"x{k}", kind.compute) for k, (_, kind) in enumerate(given)]
-    names = {v: w.cast(x, kind, kind.compute) for v, (x, kind) in zip(variables, given, strict=True)}
+    variables = [scalar.var(f"x{k}", kind.compute) for k, (_, kind) in enumerate(values)]
+    names = {v: w.cast(x, kind, kind.compute) for v, (x, kind) in zip(variables, values, strict=True)}
     found = body(*variables, **attributes)
     return w.cast(written(w, found, names), found.dtype, to)

@@ -136,10 +136,10 @@ class ArrayExecutable:
         views = {k for k, (_, row) in enumerate(rows) if isinstance(row, View)}
         return None if joined is None else joins.JoinedRun(joined, self._xp, self._called, views)
 
-    def _called(self, k: int, given: list[Array]) -> Any:
+    def _called(self, k: int, inputs: list[Array]) -> Any:
         """What the op of a number gives."""
         op = self._calls[k]
-        return self._result(op, given, op.step.attrs, None)
+        return self._result(op, inputs, op.step.attrs, None)
 
     def _compute(
         self, inputs: Sequence[Array], states: Sequence[Array], weights: Mapping[Place, Array]
@@ -438,24 +438,24 @@ class ArrayExecutable:
         for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
             self._keep(run, self._places[i], array, fresh)
 
-    def _result(self, op: PreparedOp, given: list[Array], attrs: Mapping[str, Any], into: Array | None) -> Any:
+    def _result(self, op: PreparedOp, inputs: list[Array], attrs: Mapping[str, Any], into: Array | None) -> Any:
         """What an op gives for some inputs. into: the array that it may overwrite, beside those that are spent."""
         row = op.row
         try:
             if op.hosted:
-                return self._on_host(op, given, attrs)
+                return self._on_host(op, inputs, attrs)
             if isinstance(row, Elementwise):
-                return self._xp.elementwise(row, given, attrs, op.spent, into)
+                return self._xp.elementwise(row, inputs, attrs, op.spent, into)
             over = isinstance(row, Update) and (op.in_place or 0 in op.spent)
-            return row.run((over and self._xp.in_place) or self._xp, given, attrs)
+            return row.run((over and self._xp.in_place) or self._xp, inputs, attrs)
         except (SingeError, *self._xp.exhausted):
             raise
         except self._xp.unfit as e:
-            raise unfit(op.step, given, e) from e
+            raise unfit(op.step, inputs, e) from e
 
-    def _on_host(self, op: PreparedOp, given: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
+    def _on_host(self, op: PreparedOp, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
         """What NumPy computes from the inputs, as arrays of the library."""
-        host = [x if isinstance(x, np.ndarray) else self._xp.host(x) for x in given]
+        host = [x if isinstance(x, np.ndarray) else self._xp.host(x) for x in inputs]
         with NUMPY_ARRAYS.scope():
             out = op.row.run(NUMPY_ARRAYS, host, attrs)
         kinds = [self.program.buffers[i].dtype for i in op.step.outputs]
