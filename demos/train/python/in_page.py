@@ -41,8 +41,8 @@ class Training:
         """A step on a batch: its loss and logits before the weights change."""
         self._given = False
         images = np.frombuffer(x, np.float32).reshape(BATCH, *IMAGE)
-        loss, told = await self._step.run_async(images, np.frombuffer(y, np.int32))
-        return {"loss": loss, "logits": told["logits"].ravel()}
+        loss, outputs = await self._step.run_async(images, np.frombuffer(y, np.int32))
+        return {"loss": loss, "logits": outputs["logits"].ravel()}
 
     async def answer(self, x: Any) -> np.ndarray:
         """The logits of images."""
