@@ -196,14 +196,15 @@ def test_windows_of_an_odd_length_begin_at_whole_samples(site: tuple[Server, Pat
     };
     const file = async () => JSON.parse(given.tokenizer);
     const begin = await medium.open(given.info, file, undefined, { session: () => ({ run, dispose() {} }) });
-    const sound = Float32Array.from({ length: given.count }, (_, at) => at);
+    const sound = Float32Array.from({ length: given.count }, (_, at) => at / given.scale);
     const chosen = { beams: 1, prompt: "", language: "en", sampling_rate: given.info.preparation.rate };
     await begin(undefined, chosen)([sound]).catch(({ message }) => windows.push(message));
     return windows;"""
     url = (STATIC / "tasks" / "saying" / "singe-task-hearing.js").as_uri()
     tokenizer = (site[1] / "hear" / info["files"]["tokenizer.json"]["file"]).read_text()
-    first, second, told = node(body, medium=url, info=info, tokenizer=tokenizer, count=4 * frames * step)
+    count, scale = 4 * frames * step, 1 << 15  # samples that a sound can have, with exact values
+    first, second, told = node(body, medium=url, info=info, tokenizer=tokenizer, count=count, scale=scale)
     assert told == "enough"
     size, before = frames * step + length - step, length // 2
-    assert first == [abs(at) for at in range(-before, size - before)]
-    assert second == [*range(frames * step - before, frames * step - before + size)]
+    assert first == [abs(at) / scale for at in range(-before, size - before)]
+    assert second == [at / scale for at in range(frames * step - before, frames * step - before + size)]
