@@ -134,7 +134,7 @@ def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: S
         return print_integer_matrix(c, min(costs_of, key=costs_of.__getitem__), shader)
     if SUBGROUP_MATRIX in shader.features:
         return print_matrix(c, _on_matrices(shader.dialect, c, sizes, WIDE_MATRIX in shader.features), shader)
-    if routine.kind == "matmul_blocks" and shader.dialect.matrices.packed:
+    if shader.dialect.matrices.packed:
         packed = packed_product(shader.dialect, routine)
         if packed is not None and packed_matrix.takes(packed):
             if PACKED_MATRIX in shader.features:

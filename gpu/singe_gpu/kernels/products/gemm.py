@@ -254,31 +254,32 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, loads: Loads) -> tuple[Stat
         for number, four in enumerate(right):
             for name, line in zip(sums, left, strict=True):
                 turn.put(f"{name} += {line[number]} * {four};")
-    _add_slices(out, cut, sums)
+    add_slices(out, cut.slices, cut.vectors, sums)
     for i in range(0, cut.rows, c.window):
         _store(out, c, ("row", i), ("side", 0), sums[i : i + c.window], loads)
     return out, total
 
 
-def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
-    """Add all slices' sums into the first slice's, in two steps if they are many; the other slices end."""
-    few = min(cut.slices, MAX_SLICES_PER_INVOCATION)
+def add_slices(out: Statements, slices: int, vectors: int, sums: Sequence[str], parts: str = "parts") -> None:
+    """Add all slices' sums into the first slice's, in two steps if they are many; the other slices end. vectors: how many neighbours
+    have the same slice. parts: the array in workgroup memory through which they go."""
+    few = min(slices, MAX_SLICES_PER_INVOCATION)
 
     def add(where: Statements, start: int, end: int) -> None:
-        step = start * cut.vectors
-        with where.scope(f"for (var other = lane + {step}u; other < {end * cut.vectors}u; other += {step}u)") as turn:
+        step = start * vectors
+        with where.scope(f"for (var other = lane + {step}u; other < {end * vectors}u; other += {step}u)") as turn:
             for i, name in enumerate(sums):
-                turn.put(f"{name} += parts[{i}][other];")
+                turn.put(f"{name} += {parts}[{i}][other];")
 
     def put(where: Statements) -> None:
         for i, name in enumerate(sums):
-            where.put(f"parts[{i}][lane] = {name};")
+            where.put(f"{parts}[{i}][lane] = {name};")
 
     put(out)
     out.put("workgroupBarrier();")
-    if few < cut.slices:
+    if few < slices:
         with out.scope(f"if (slice < {few}i)") as some:
-            add(some, few, cut.slices)
+            add(some, few, slices)
             put(some)
         out.put("workgroupBarrier();")
     out.put("if (slice > 0i) { return; }")

@@ -8,12 +8,11 @@ from typing import Final
 
 from singe.extension import Contraction, Reduce, Routine, contraction, float32, int32, scalar
 
-from ...code.shader import Packed, Shader
+from ...code.shader import BITS_PER_WORD, Packed, Shader
 from ...dialect import Dialect
 from ..vectorize import VECTOR_LENGTH, loads
 
 KINDS: Final = ("matmul_blocks", "matmul_blocks_with_rows")
-BITS_PER_WORD: Final = 32
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ...code.statements import Statements
 from ...dialect import Dialect
 from ..nest import put_folds
 from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
-from .gemm import MAX_SLICES_PER_INVOCATION, MAX_WORKGROUPS_PER_DIMENSION
+from .gemm import MAX_WORKGROUPS_PER_DIMENSION, add_slices
 from .packed import PackedProduct, packed_product
 
 MAX_ROWS: Final = 4
@@ -110,7 +110,7 @@ class _PackedRowsText:
                 self._fetch_first(out, first)
                 out.put("workgroupBarrier();")
             self._multiply(out, first)
-        self._add(out)
+        add_slices(out, self.slices, self.vectors, [f"c{i}" for i in range(self.rows)], "sums")
         test = f"if (side < {p.columns}i)" if p.columns % (self.vectors * VECTOR_LENGTH) else ""
         if test:
             with out.scope(test) as inside:
@@ -204,30 +204,6 @@ class _PackedRowsText:
         for i in range(self.rows):
             dot = f"(dot{i} - {zero} * sum{i})" if held else f"dot{i}"
             out.put(f"c{i} += {scale} * {dot};")
-
-    def _add(self, out: Statements) -> None:
-        """Add the sums of all slices into those of the first; the other invocations end."""
-        few, rows = min(self.slices, MAX_SLICES_PER_INVOCATION), range(self.rows)
-
-        def add(where: Statements, start: int, end: int) -> None:
-            step = start * self.vectors
-            with where.scope(f"for (var other = lane + {step}u; other < {end * self.vectors}u; other += {step}u)") as t:
-                for i in rows:
-                    t.put(f"c{i} += sums[{i}][other];")
-
-        def put(where: Statements) -> None:
-            for i in rows:
-                where.put(f"sums[{i}][lane] = c{i};")
-
-        put(out)
-        out.put("workgroupBarrier();")
-        if few < self.slices:
-            with out.scope(f"if (slice < {few}i)") as some:
-                add(some, few, self.slices)
-                put(some)
-            out.put("workgroupBarrier();")
-        out.put("if (slice > 0i) { return; }")
-        add(out, 1, few)
 
     def _store(self, out: Statements) -> None:
         c = self.c
